@@ -1,0 +1,55 @@
+# LLVM, MLIR and lld from Debian's packages, linked as static archives.
+#
+# The imported MLIR targets of that package name the shared libLLVM; linking
+# both would give a process two copies of LLVM's global state. So the archives
+# are collected by path here: `qd_llvm` carries headers and flags, and
+# `qd_llvm_archives` everything that an executable or shared library links.
+
+find_package(MLIR 22.1 REQUIRED CONFIG PATHS /usr/lib/llvm-22 NO_DEFAULT_PATH)
+find_package(LLD REQUIRED CONFIG PATHS /usr/lib/llvm-22 NO_DEFAULT_PATH)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+function(qd_archives_of out)
+  set(seen "")
+  set(queue ${ARGN})
+  while(queue)
+    list(POP_FRONT queue lib)
+    if(lib STREQUAL "LLVM" OR lib IN_LIST seen OR NOT TARGET ${lib})
+      continue()
+    endif()
+    list(APPEND seen ${lib})
+    get_target_property(deps ${lib} INTERFACE_LINK_LIBRARIES)
+    if(deps)
+      string(REGEX REPLACE "\\$<LINK_ONLY:([^>]*)>" "\\1" deps "${deps}")
+      list(APPEND queue ${deps})
+    endif()
+  endwhile()
+  set(paths "")
+  foreach(lib ${seen})
+    list(APPEND paths $<TARGET_FILE:${lib}>)
+  endforeach()
+  set(${out} ${paths} PARENT_SCOPE)
+endfunction()
+
+qd_archives_of(mlir_archives
+  MLIRIR MLIRParser MLIRPass MLIRTransforms MLIRTransformUtils MLIRBytecodeReader MLIRBytecodeWriter
+  MLIRArithDialect MLIRSCFDialect MLIRMathDialect MLIRFuncDialect MLIRVectorDialect
+  MLIRAnalysis MLIROptLib MLIRUBDialect)
+qd_archives_of(lld_archives lldELF lldCommon)
+
+execute_process(
+  COMMAND ${LLVM_TOOLS_BINARY_DIR}/llvm-config --link-static --libfiles
+    nvptx amdgpu native passes orcjit asmparser bitwriter irreader frontendoffloading object lto support
+  OUTPUT_VARIABLE llvm_archives OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(llvm_archives UNIX_COMMAND "${llvm_archives}")
+
+add_library(qd_llvm INTERFACE)
+target_include_directories(qd_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS} ${LLD_INCLUDE_DIRS})
+separate_arguments(llvm_definitions UNIX_COMMAND "${LLVM_DEFINITIONS}")
+target_compile_definitions(qd_llvm INTERFACE ${llvm_definitions})
+
+add_library(qd_llvm_archives INTERFACE)
+target_link_libraries(qd_llvm_archives INTERFACE ${mlir_archives} ${lld_archives} ${llvm_archives} z zstd rt dl m pthread)
