@@ -35,7 +35,7 @@ function(qd_archives_of out)
 endfunction()
 
 qd_archives_of(mlir_archives
-  MLIRIR MLIRParser MLIRPass MLIRTransforms MLIRTransformUtils MLIRBytecodeReader MLIRBytecodeWriter
+  MLIRIR MLIRParser MLIRPass MLIRTransforms MLIRTransformUtils MLIRBytecodeReader MLIRBytecodeWriter MLIRBytecodeOpInterface
   MLIRArithDialect MLIRSCFDialect MLIRMathDialect MLIRFuncDialect MLIRVectorDialect
   MLIRAnalysis MLIROptLib MLIRUBDialect)
 qd_archives_of(lld_archives lldELF lldCommon)

@@ -1,0 +1,41 @@
+//===- Codegen.h - from expanded QIR to a target's code ----------------------------===//
+//
+// Purpose: the entry point of each backend. All take a module after the expansions for `target`, verified; they
+// diagnose at the op that they cannot lower and return failure, and never reach a fatal error of LLVM.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_CODEGEN_CODEGEN_H
+#define QD_CODEGEN_CODEGEN_H
+
+#include "ir/Dialect.h"
+#include "ir/Targets.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include <memory>
+#include <string>
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
+
+namespace qd {
+
+struct CodegenOptions {
+  unsigned optLevel = 2; ///< 0 to 3
+};
+
+/// NVPTX and AMDGCN: LLVM IR as instruction selection gets it, optimised at `optLevel`.
+std::unique_ptr<llvm::Module> lowerToLLVM(mlir::ModuleOp module, const Target &target, const CodegenOptions &options,
+                                          llvm::LLVMContext &context);
+
+/// SPIR-V for Vulkan: the module's words as bytes, validated for the chip's Vulkan version.
+mlir::FailureOr<std::string> emitSPIRV(mlir::ModuleOp module, const Target &target, const CodegenOptions &options);
+
+/// The text of a SPIR-V module, as spirv-dis prints it.
+mlir::FailureOr<std::string> disassembleSPIRV(llvm::StringRef words);
+
+} // namespace qd
+
+#endif

@@ -1,0 +1,159 @@
+//===- Interface.cpp - argument layout and its JSON ---------------------------------===//
+
+#include "codegen/Interface.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace qd {
+
+/// Push constants that every Vulkan device has.
+static constexpr unsigned pushConstantBytes = 128;
+
+static void layOutParameters(KernelInterface &interface) {
+  unsigned bindings = 0, bytes = 0;
+  auto place = [&](unsigned size) {
+    unsigned offset = llvm::alignTo(bytes, size);
+    bytes = offset + size;
+    return offset;
+  };
+  for (ArgInterface &arg : interface.args) {
+    if (arg.isBuffer) {
+      arg.binding = bindings++;
+      if (arg.passesSize)
+        arg.offset = place(8);
+    } else {
+      arg.offset = place(arg.type.getIntOrFloatBitWidth() == 64 ? 8 : 4);
+    }
+  }
+  interface.paramsBytes = bytes;
+  interface.paramsInBuffer = bytes > pushConstantBytes;
+  interface.paramsBinding = bindings;
+}
+
+static StringRef getFeature(Type type) {
+  if (type.isInteger(64))
+    return "int64";
+  if (type.isInteger(16))
+    return "int16";
+  if (type.isInteger(8))
+    return "int8";
+  if (type.isF64())
+    return "float64";
+  if (type.isF16())
+    return "float16";
+  if (type.isBF16())
+    return "bfloat16";
+  return "";
+}
+
+static std::vector<std::string> collectFeatures(KernelOp kernel) {
+  llvm::SetVector<StringRef> features;
+  auto note = [&](Type type) {
+    if (auto buffer = dyn_cast<BufferType>(type))
+      type = buffer.getElementType();
+    else if (auto shared = dyn_cast<SharedType>(type))
+      type = shared.getElementType();
+    if (StringRef feature = getFeature(type); !feature.empty())
+      features.insert(feature);
+  };
+  for (BlockArgument argument : kernel.getBodyBlock().getArguments())
+    note(argument.getType());
+  kernel.getBody().walk([&](Operation *op) {
+    llvm::for_each(op->getResultTypes(), note);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        llvm::for_each(block.getArgumentTypes(), note);
+  });
+  SmallVector<StringRef> sorted(features.begin(), features.end());
+  llvm::sort(sorted);
+  return {sorted.begin(), sorted.end()};
+}
+
+KernelInterface describeKernel(KernelOp kernel, const Target &target) {
+  KernelInterface interface;
+  interface.name = kernel.getSymName().str();
+  for (unsigned dim = 0; dim < 3; ++dim)
+    interface.block[dim] = kernel.getBlockDim(dim);
+  interface.subgroupSize = target.subgroupSize;
+  kernel.getBody().walk([&](SharedAllocOp alloc) {
+    SharedType type = alloc.getType();
+    unsigned elementBytes = getStorageBytes(type.getElementType());
+    interface.sharedBytes =
+        llvm::alignTo(interface.sharedBytes, elementBytes) + type.getNumElements() * elementBytes;
+  });
+  for (unsigned i = 0; i < kernel.getNumArgs(); ++i) {
+    ArgInterface arg;
+    arg.name = kernel.getArgName(i).str();
+    arg.type = kernel.getArg(i).getType();
+    arg.access = kernel.getAccess(i);
+    if (auto buffer = dyn_cast<BufferType>(arg.type)) {
+      arg.isBuffer = true;
+      arg.type = buffer.getElementType();
+      arg.passesSize = llvm::any_of(kernel.getArg(i).getUsers(), llvm::IsaPred<SizeOp>);
+    }
+    interface.args.push_back(std::move(arg));
+  }
+  layOutParameters(interface);
+  interface.features = collectFeatures(kernel);
+  return interface;
+}
+
+static std::string printType(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+std::string printInterface(llvm::ArrayRef<KernelInterface> kernels) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream);
+  json.object([&] {
+    json.attribute("version", 1);
+    json.attributeArray("kernels", [&] {
+      for (const KernelInterface &kernel : kernels)
+        json.object([&] {
+          json.attribute("name", kernel.name);
+          json.attributeArray("block", [&] {
+            for (unsigned extent : kernel.block)
+              json.value(extent);
+          });
+          json.attribute("subgroup_size", kernel.subgroupSize);
+          json.attribute("shared_bytes", kernel.sharedBytes);
+          json.attributeArray("args", [&] {
+            for (const ArgInterface &arg : kernel.args)
+              json.object([&] {
+                json.attribute("name", arg.name);
+                json.attribute("kind", arg.isBuffer ? "buffer" : "scalar");
+                json.attribute("type", printType(arg.type));
+                if (!arg.isBuffer) {
+                  json.attribute("offset", arg.offset);
+                  return;
+                }
+                json.attribute("access", arg.access & KernelOp::ReadOnly    ? "readonly"
+                                         : arg.access & KernelOp::WriteOnly ? "writeonly"
+                                                                            : "readwrite");
+                json.attribute("binding", arg.binding);
+                json.attribute("size", arg.passesSize);
+                if (arg.passesSize)
+                  json.attribute("size_offset", arg.offset);
+              });
+          });
+          json.attribute("params_bytes", kernel.paramsBytes);
+          json.attribute("params", kernel.paramsInBuffer ? "buffer" : "push");
+          json.attribute("params_binding", kernel.paramsBinding);
+          json.attributeArray("features", [&] {
+            for (const std::string &feature : kernel.features)
+              json.value(feature);
+          });
+        });
+    });
+  });
+  return text;
+}
+
+} // namespace qd

@@ -1,0 +1,108 @@
+//===- Dialect.cpp - registration, types and attributes of qd --------------===//
+
+#include "ir/Dialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include "ir/Dialect.cpp.inc"
+#include "ir/Enums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/Attrs.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "ir/Types.cpp.inc"
+
+using namespace mlir;
+
+namespace qd {
+
+void QDDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/Attrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "ir/Types.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ir/Ops.cpp.inc"
+      >();
+}
+
+bool isScalarType(Type type) {
+  if (type.isSignlessInteger())
+    return llvm::is_contained({1u, 8u, 16u, 32u, 64u}, type.getIntOrFloatBitWidth());
+  return isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
+}
+
+unsigned getStorageBytes(Type scalar) { return (scalar.getIntOrFloatBitWidth() + 7) / 8; }
+
+void registerDialects(DialectRegistry &registry) {
+  registry.insert<QDDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, func::FuncDialect,
+                  vector::VectorDialect>();
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, Type elementType) {
+  if (isScalarType(elementType))
+    return success();
+  return emitError() << "expected i1, i8, i16, i32, i64, f16, bf16, f32 or f64 as a buffer's element, found "
+                     << elementType;
+}
+
+Type SharedType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  Type elementType;
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      parser.parseType(elementType) || parser.parseGreater())
+    return {};
+  return parser.getChecked<SharedType>(location, parser.getContext(), shape, elementType);
+}
+
+void SharedType::print(AsmPrinter &printer) const {
+  printer << "<";
+  printer.printDimensionList(getShape());
+  printer << "x" << getElementType() << ">";
+}
+
+LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape,
+                                 Type elementType) {
+  if (!isScalarType(elementType))
+    return emitError() << "expected i1, i8, i16, i32, i64, f16, bf16, f32 or f64 as a shared array's element, found "
+                       << elementType;
+  if (shape.empty())
+    return emitError() << "expected a shape of at least one dimension, as in 64xf32";
+  // A bound that every target shares keeps the products below from overflowing.
+  constexpr int64_t limit = int64_t(1) << 31;
+  int64_t elements = 1;
+  for (int64_t extent : shape) {
+    if (extent < 1)
+      return emitError() << "expected extents of at least 1, found " << extent;
+    if (extent > limit / elements)
+      return emitError() << "shared array has more than 2147483648 elements";
+    elements *= extent;
+  }
+  return success();
+}
+
+int64_t SharedType::getNumElements() const {
+  int64_t elements = 1;
+  for (int64_t extent : getShape())
+    elements *= extent;
+  return elements;
+}
+
+} // namespace qd

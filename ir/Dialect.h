@@ -1,0 +1,49 @@
+//===- Dialect.h - the qd dialect in C++ -----------------------------------===//
+//
+// Purpose: declares QIR's types, enums and ops, and the predicates on types that all stages share.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_IR_DIALECT_H
+#define QD_IR_DIALECT_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace qd {
+
+/// i1, i8, i16, i32, i64, f16, bf16, f32 or f64.
+bool isScalarType(mlir::Type type);
+
+/// Bytes that an element takes in memory; an i1 takes one.
+unsigned getStorageBytes(mlir::Type scalar);
+
+/// Marks an op that all lanes of its scope must reach together.
+template <typename ConcreteType>
+class Convergent : public mlir::OpTrait::TraitBase<ConcreteType, Convergent> {};
+
+/// Names the dialects that QIR consists of; a context loads each when a file first uses it.
+void registerDialects(mlir::DialectRegistry &registry);
+
+} // namespace qd
+
+#include "ir/Enums.h.inc"
+
+#include "ir/Dialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/Attrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "ir/Types.h.inc"
+
+#define GET_OP_CLASSES
+#include "ir/Ops.h.inc"
+
+#endif

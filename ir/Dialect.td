@@ -1,0 +1,95 @@
+//===- Dialect.td - the qd dialect: its types and enums -------------------===//
+//
+// Purpose: defines QIR's dialect, its types and the enumerations that ops share.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_DIALECT_TD
+#define QD_DIALECT_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def QD_Dialect : Dialect {
+  let name = "qd";
+  let cppNamespace = "::qd";
+  let summary = "GPU kernels with subgroup, block and grid operations as instructions";
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+class QD_Type<string name, string typeMnemonic> : TypeDef<QD_Dialect, name> {
+  let mnemonic = typeMnemonic;
+}
+
+def QD_BufferType : QD_Type<"Buffer", "buffer"> {
+  let summary = "a kernel's global array, with its element count";
+  let description = [{
+    `!qd.buffer<f32>` is an array in device memory that a kernel receives as an argument. Its element count
+    is known at run time (`qd.size`).
+  }];
+  let parameters = (ins "::mlir::Type":$elementType);
+  let assemblyFormat = "`<` $elementType `>`";
+  let genVerifyDecl = 1;
+}
+
+def QD_SharedType : QD_Type<"Shared", "shared"> {
+  let summary = "an array in a block's shared memory, of static shape";
+  let description = [{
+    `!qd.shared<16x16xf32>` is a row-major array that all threads of one block see.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Elements of all dimensions together.
+    int64_t getNumElements() const;
+  }];
+}
+
+def QD_Scalar : Type<CPred<"::qd::isScalarType($_self)">, "i1, i8, i16, i32, i64, f16, bf16, f32 or f64">;
+def QD_Int : Type<CPred<"$_self.isSignlessInteger(32) || $_self.isSignlessInteger(64)">, "i32 or i64">;
+def QD_Array : Type<CPred<"::llvm::isa<::qd::BufferType, ::qd::SharedType>($_self)">,
+                    "!qd.buffer or !qd.shared">;
+
+//===----------------------------------------------------------------------===//
+// Enums
+//===----------------------------------------------------------------------===//
+
+def QD_Dim : I32EnumAttr<"Dim", "a dimension of the grid or block", [
+    I32EnumAttrCase<"x", 0>, I32EnumAttrCase<"y", 1>, I32EnumAttrCase<"z", 2>]> {
+  let cppNamespace = "::qd";
+  let genSpecializedAttr = 0;
+}
+def QD_DimAttr : EnumAttr<QD_Dialect, QD_Dim, "dim">;
+
+// The kinds of reductions, scans and atomics. What each means on a type (its operation and identity) is one
+// table: ir/Kind.cpp.
+def QD_Kind : I32EnumAttr<"Kind", "an associative operation", [
+    I32EnumAttrCase<"add", 0>, I32EnumAttrCase<"mul", 1>,
+    I32EnumAttrCase<"minsi", 2>, I32EnumAttrCase<"minui", 3>,
+    I32EnumAttrCase<"maxsi", 4>, I32EnumAttrCase<"maxui", 5>,
+    I32EnumAttrCase<"minnumf", 6>, I32EnumAttrCase<"maxnumf", 7>,
+    I32EnumAttrCase<"minimumf", 8>, I32EnumAttrCase<"maximumf", 9>,
+    I32EnumAttrCase<"andi", 10>, I32EnumAttrCase<"ori", 11>, I32EnumAttrCase<"xori", 12>]> {
+  let cppNamespace = "::qd";
+  let genSpecializedAttr = 0;
+}
+def QD_KindAttr : EnumAttr<QD_Dialect, QD_Kind, "kind">;
+
+//===----------------------------------------------------------------------===//
+// Base classes and traits
+//===----------------------------------------------------------------------===//
+
+/// All lanes of the op's scope must reach it together.
+def QD_Convergent : NativeOpTrait<"Convergent"> { let cppNamespace = "::qd"; }
+
+class QD_Op<string mnemonic, list<Trait> traits = []> : Op<QD_Dialect, mnemonic, traits>;
+
+#endif

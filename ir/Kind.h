@@ -1,0 +1,26 @@
+//===- Kind.h - what a reduction kind means on a type -------------------------===//
+//
+// Purpose: one table from a kind to its operation and its identity; expansions, lowerings and the
+// interpreter all read it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_IR_KIND_H
+#define QD_IR_KIND_H
+
+#include "ir/Dialect.h"
+
+namespace qd {
+
+/// Whether `kind` is defined on scalars of `type`.
+bool isLegalKind(Kind kind, mlir::Type type);
+
+/// `lhs kind rhs` as an arith op; `kind` must be legal on their type.
+mlir::Value createKindOp(mlir::OpBuilder &builder, mlir::Location loc, Kind kind, mlir::Value lhs, mlir::Value rhs);
+
+/// The constant e with e kind x = x: +0, 1, the type's largest or smallest value (infinite for floats), all ones.
+mlir::TypedAttr getIdentity(Kind kind, mlir::Type type);
+
+} // namespace qd
+
+#endif

@@ -1,0 +1,145 @@
+//===- Kernel.cpp - assembly and checks of kernels ---------------------------===//
+
+#include "ir/Dialect.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace qd {
+
+static constexpr int64_t maxThreads = 1024;
+
+StringRef KernelOp::getArgName(unsigned i) { return cast<StringAttr>(getArgNames()[i]).getValue(); }
+
+void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  for (auto [argument, name] : llvm::zip_equal(region.getArguments(), getArgNames().getAsValueRange<StringAttr>()))
+    setName(argument, name);
+}
+
+//===----------------------------------------------------------------------===//
+// Assembly: qd.kernel @name(%x: type readonly, ...) block(x, y, z) { ... }
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseArgument(OpAsmParser &parser, OpAsmParser::Argument &argument, int32_t &access) {
+  if (parser.parseArgument(argument) || parser.parseColonType(argument.type))
+    return failure();
+  access = 0;
+  while (true) {
+    SMLoc location = parser.getCurrentLocation();
+    int32_t flag = 0;
+    if (succeeded(parser.parseOptionalKeyword("readonly")))
+      flag = KernelOp::ReadOnly;
+    else if (succeeded(parser.parseOptionalKeyword("writeonly")))
+      flag = KernelOp::WriteOnly;
+    else if (succeeded(parser.parseOptionalKeyword("noalias")))
+      flag = KernelOp::NoAlias;
+    else
+      return success();
+    if (access & flag)
+      return parser.emitError(location, "the same qualifier stands here twice");
+    access |= flag;
+  }
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &state) {
+  Builder &builder = parser.getBuilder();
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<int32_t> access;
+  if (parser.parseSymbolName(name, getSymNameAttrName(state.name), state.attributes) ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, [&] {
+        return parseArgument(parser, arguments.emplace_back(), access.emplace_back());
+      }))
+    return failure();
+
+  SmallVector<int32_t> blockSize;
+  if (parser.parseKeyword("block") || parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, [&] {
+        return parser.parseInteger(blockSize.emplace_back());
+      }))
+    return failure();
+
+  SmallVector<StringRef> names;
+  for (OpAsmParser::Argument &argument : arguments)
+    names.push_back(argument.ssaName.name.drop_front());
+  state.addAttribute(getArgNamesAttrName(state.name), builder.getStrArrayAttr(names));
+  state.addAttribute(getArgAccessAttrName(state.name), builder.getDenseI32ArrayAttr(access));
+  state.addAttribute(getBlockSizeAttrName(state.name), builder.getDenseI32ArrayAttr(blockSize));
+  if (parser.parseOptionalAttrDictWithKeyword(state.attributes))
+    return failure();
+
+  Region *body = state.addRegion();
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseRegion(*body, arguments, /*enableNameShadowing=*/false))
+    return failure();
+  if (body->empty())
+    return parser.emitError(location, "expected a kernel's body to hold at least 'qd.return'");
+  return success();
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer << '(';
+  llvm::interleaveComma(llvm::seq(getNumArgs()), printer, [&](unsigned i) {
+    printer.printRegionArgument(getArg(i));
+    if (getAccess(i) & ReadOnly)
+      printer << " readonly";
+    if (getAccess(i) & WriteOnly)
+      printer << " writeonly";
+    if (getAccess(i) & NoAlias)
+      printer << " noalias";
+  });
+  printer << ") block(";
+  llvm::interleaveComma(getBlockSize(), printer);
+  printer << ')';
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {getSymNameAttrName(), getArgNamesAttrName(), getArgAccessAttrName(), getBlockSizeAttrName()});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelOp::verify() {
+  ArrayRef<int32_t> block = getBlockSize();
+  if (block.empty() || block.size() > 3)
+    return emitOpError() << "expected a block of 1 to 3 dimensions, found " << block.size();
+  int64_t threads = 1;
+  for (int32_t extent : block) {
+    if (extent < 1 || extent > maxThreads)
+      return emitOpError() << "expected block dimensions from 1 to " << maxThreads << ", found " << extent;
+    threads *= extent;
+  }
+  if (threads > maxThreads)
+    return emitOpError() << "block of " << threads << " threads exceeds the limit of " << maxThreads;
+
+  if (getBodyBlock().getNumArguments() != getNumArgs() || getArgAccess().size() != getNumArgs())
+    return emitOpError() << "expected one name and one access entry for each of its "
+                         << getBodyBlock().getNumArguments() << " arguments";
+  llvm::StringSet<> seen;
+  for (unsigned i = 0; i < getNumArgs(); ++i) {
+    Type type = getArg(i).getType();
+    bool isBuffer = isa<BufferType>(type);
+    if (!isBuffer && !isScalarType(type))
+      return emitOpError() << "argument '" << getArgName(i) << "' has type " << type
+                           << ", expected a scalar or !qd.buffer";
+    if (!seen.insert(getArgName(i)).second)
+      return emitOpError() << "has two arguments named '" << getArgName(i) << "'";
+    int32_t access = getAccess(i);
+    if (access && !isBuffer)
+      return emitOpError() << "argument '" << getArgName(i)
+                           << "' is a scalar; only buffers take readonly, writeonly and noalias";
+    if (access & ~(ReadOnly | WriteOnly | NoAlias))
+      return emitOpError() << "argument '" << getArgName(i) << "' has unknown access bits " << access;
+    if ((access & ReadOnly) && (access & WriteOnly))
+      return emitOpError() << "argument '" << getArgName(i) << "' is both readonly and writeonly";
+  }
+  if (getBodyBlock().empty() || !isa<ReturnOp>(getBodyBlock().back()))
+    return emitOpError() << "expected 'qd.return' at the end of the body";
+  return success();
+}
+
+} // namespace qd

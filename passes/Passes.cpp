@@ -1,0 +1,9 @@
+//===- Passes.cpp - the list of passes, for qdc-opt --------------------------------===//
+
+#include "passes/Passes.h"
+
+namespace qd {
+
+void registerPasses() {}
+
+} // namespace qd

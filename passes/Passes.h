@@ -1,0 +1,31 @@
+//===- Passes.h - the stages between QIR as written and codegen -----------------------===//
+//
+// Purpose: one constructor a pass; `<PassName>.cpp` holds it, `-pass-name` runs it in qdc-opt.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_PASSES_PASSES_H
+#define QD_PASSES_PASSES_H
+
+#include "ir/Targets.h"
+
+#include "mlir/Pass/Pass.h"
+#include <memory>
+
+namespace qd {
+
+/// What to do about a collective op in control flow that is divergent.
+enum class DivergencePolicy { Error, Warn, Allow };
+
+/// -check-uniformity: collective ops stand in uniform control flow.
+std::unique_ptr<mlir::Pass> createCheckUniformityPass(DivergencePolicy policy = DivergencePolicy::Error);
+
+/// -expand-subgroup: no reduction, and no tile wider than the target's subgroup, is left.
+std::unique_ptr<mlir::Pass> createExpandSubgroupPass(const Target &target = {});
+
+/// Makes the passes known to qdc-opt by their flags.
+void registerPasses();
+
+} // namespace qd
+
+#endif
