@@ -45,6 +45,8 @@ execute_process(
     nvptx amdgpu native passes orcjit asmparser bitwriter irreader frontendoffloading object lto support
   OUTPUT_VARIABLE llvm_archives OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(llvm_archives UNIX_COMMAND "${llvm_archives}")
+# llvm-config names Polly, which the packages do not hold.
+list(FILTER llvm_archives EXCLUDE REGEX "libPolly")
 
 add_library(qd_llvm INTERFACE)
 target_include_directories(qd_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS} ${LLD_INCLUDE_DIRS})
