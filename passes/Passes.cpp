@@ -4,8 +4,6 @@
 
 namespace qd {
 
-void registerPasses() {
-  mlir::registerPass([] { return createExpandSubgroupPass(); });
-}
+void registerPasses() {}
 
 } // namespace qd

@@ -1,0 +1,181 @@
+// Buffers, modules and launches through a CUDA or HIP driver. Parameters are passed in argument order: a
+// scalar's value, a buffer's address, and after it the element count where the kernel takes one.
+#include "runtime/Driver.h"
+#include "runtime/Backends.h"
+
+#include <cstring>
+
+namespace qd::rt {
+
+namespace {
+
+/// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, and HIP's alike.
+constexpr int maxDynamicSharedAttribute = 8;
+/// Dynamic shared memory that needs no attribute.
+constexpr uint32_t defaultSharedBytes = 48 << 10;
+
+class DriverBuffer : public Buffer {
+public:
+  DriverBuffer(const Driver &driver, Driver::Address address, size_t bytes)
+      : Buffer(bytes), driver(driver), memory(address) {}
+  ~DriverBuffer() override {
+    driver.makeCurrent();
+    driver.memFree(memory);
+  }
+  Driver::Address address() const { return memory; }
+
+protected:
+  Error doUpload(const void *data, size_t bytes) override {
+    return status("copy to the device", driver.copyToDevice(memory, data, bytes));
+  }
+  Error doDownload(void *data, size_t bytes) override {
+    return status("copy from the device", driver.copyToHost(data, memory, bytes));
+  }
+
+private:
+  Error status(const char *what, int code) {
+    return code ? fail("cannot ", what, ": ", driver.statusText(code)) : Error::success();
+  }
+
+  const Driver &driver;
+  Driver::Address memory;
+};
+
+/// An event that is destroyed with its scope.
+class Event {
+public:
+  explicit Event(const Driver &driver) : driver(driver) {}
+  ~Event() {
+    if (handle)
+      driver.eventDestroy(handle);
+  }
+  int create() { return driver.eventCreate(&handle, 0); }
+  void *handle = nullptr;
+
+private:
+  const Driver &driver;
+};
+
+class DriverModule : public Module {
+public:
+  DriverModule(const Driver &driver, void *handle, Interface interface, LaunchLimits limits,
+               const std::string &device, std::string warnings)
+      : Module(std::move(interface), limits, device), driver(driver), device(device), handle(handle) {
+    moduleWarnings = std::move(warnings);
+  }
+  ~DriverModule() override {
+    driver.makeCurrent();
+    driver.moduleUnload(handle);
+  }
+
+protected:
+  Expected<double> doLaunch(const Kernel &kernel, Grid grid, const std::vector<Argument> &arguments) override {
+    driver.makeCurrent();
+    void *function = nullptr;
+    if (int code = driver.moduleGetFunction(&function, handle, kernel.name.c_str()))
+      return fail("the ", device, " module has no kernel '", kernel.name, "': ", driver.statusText(code));
+    auto failed = [&](int code) {
+      return fail("kernel '", kernel.name, "' failed on ", device, ": ", driver.statusText(code));
+    };
+    if (kernel.dynamicSharedBytes > defaultSharedBytes && driver.functionSetAttribute)
+      if (int code = driver.functionSetAttribute(function, maxDynamicSharedAttribute,
+                                                 static_cast<int>(kernel.dynamicSharedBytes)))
+        return failed(code);
+
+    // Every value lies little-endian in a slot of its own; the driver reads as many bytes as the parameter has.
+    std::vector<uint64_t> slots;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (!kernel.parameters[i].isBuffer()) {
+        slots.push_back(arguments[i].bits);
+        continue;
+      }
+      slots.push_back(static_cast<DriverBuffer *>(arguments[i].memory)->address());
+      if (kernel.parameters[i].hasSize)
+        slots.push_back(static_cast<uint64_t>(arguments[i].count));
+    }
+    std::vector<void *> parameters;
+    for (uint64_t &slot : slots)
+      parameters.push_back(&slot);
+
+    Event start(driver), end(driver);
+    if (int code = start.create())
+      return failed(code);
+    if (int code = end.create())
+      return failed(code);
+    if (int code = driver.eventRecord(start.handle, nullptr))
+      return failed(code);
+    if (kernel.cooperative && !driver.launchCooperative)
+      return fail("kernel '", kernel.name, "' needs a cooperative launch, which the driver of ", device,
+                  " lacks");
+    int code = kernel.cooperative
+                   ? driver.launchCooperative(function, grid.x, grid.y, grid.z, kernel.block[0],
+                                              kernel.block[1], kernel.block[2], kernel.dynamicSharedBytes,
+                                              nullptr, parameters.data())
+                   : driver.launch(function, grid.x, grid.y, grid.z, kernel.block[0], kernel.block[1],
+                                   kernel.block[2], kernel.dynamicSharedBytes, nullptr, parameters.data(),
+                                   nullptr);
+    if (code)
+      return failed(code);
+    if ((code = driver.eventRecord(end.handle, nullptr)) || (code = driver.eventSynchronize(end.handle)))
+      return failed(code);
+    float milliseconds = 0;
+    if ((code = driver.eventElapsed(&milliseconds, start.handle, end.handle)))
+      return failed(code);
+    return milliseconds / 1e3;
+  }
+
+private:
+  const Driver &driver;
+  std::string device;
+  void *handle;
+};
+
+} // namespace
+
+DriverDevice::DriverDevice(std::string name, std::string description, std::string targets, Driver driver,
+                           LaunchLimits limits, Match match, const DeviceOptions &options)
+    : Device(std::move(name)), summary(std::move(description)), targets(std::move(targets)),
+      driver(std::move(driver)), limits(limits), match(std::move(match)), options(options) {}
+
+DriverDevice::~DriverDevice() {
+  if (driver.release)
+    driver.release();
+}
+
+Expected<std::unique_ptr<Buffer>> DriverDevice::allocate(size_t bytes) {
+  driver.makeCurrent();
+  Driver::Address address = 0;
+  // Drivers refuse empty allocations; a kernel may still be given an empty buffer.
+  if (int code = driver.memAlloc(&address, bytes ? bytes : 1))
+    return fail(name(), " has no memory for a buffer of ", bytes, " bytes: ", driver.statusText(code));
+  return std::unique_ptr<Buffer>(new DriverBuffer(driver, address, bytes));
+}
+
+Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
+  std::string warnings;
+  auto bundle = bundleFor(program, targets, options.subgroupSize, options, warnings);
+  if (!bundle)
+    return bundle.error();
+  auto variant = match(*bundle);
+  if (!variant)
+    return fail("cannot load '", program.name, "' on ", name(), ": ", variant.message());
+
+  // PTX is text: it must end in NUL.
+  std::vector<uint8_t> image = (*variant)->image;
+  image.push_back(0);
+  driver.makeCurrent();
+  void *handle = nullptr;
+  char log[16384] = "";
+  int options[2] = {driver.errorLogOption, driver.errorLogSizeOption};
+  void *values[2] = {log, reinterpret_cast<void *>(sizeof log)};
+  int code = driver.moduleLoad(&handle, image.data(), driver.errorLogOption ? 2 : 0, options, values);
+  if (code) {
+    log[sizeof log - 1] = 0;
+    return fail("the driver of ", name(), " refuses the code for ", (*variant)->arch, " in '", program.name,
+                "': ", driver.statusText(code), log[0] ? ":\n" : "", log);
+  }
+  return std::unique_ptr<Module>(new DriverModule(driver, handle, (*variant)->interface, limits, name(),
+                                                  std::move(warnings)));
+}
+
+} // namespace qd::rt

@@ -1,0 +1,73 @@
+// The part of the runtime that CUDA and HIP share. Their driver interfaces are the same call for call; a
+// `Driver` holds one's functions, and DriverDevice runs kernels through them.
+#ifndef QD_RUNTIME_DRIVER_H
+#define QD_RUNTIME_DRIVER_H
+
+#include "runtime/Device.h"
+
+#include <functional>
+
+namespace qd::rt {
+
+/// Status codes are 0 for success. Handles are opaque pointers, addresses of device memory 64-bit numbers.
+struct Driver {
+  using Address = uint64_t;
+
+  int (*memAlloc)(Address *, size_t) = nullptr;
+  int (*memFree)(Address) = nullptr;
+  int (*copyToDevice)(Address, const void *, size_t) = nullptr;
+  int (*copyToHost)(void *, Address, size_t) = nullptr;
+  int (*moduleLoad)(void **module, const void *image, unsigned numOptions, int *options,
+                    void **values) = nullptr;
+  int (*moduleUnload)(void *) = nullptr;
+  int (*moduleGetFunction)(void **function, void *module, const char *name) = nullptr;
+  int (*launch)(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+                unsigned blockY, unsigned blockZ, unsigned sharedBytes, void *stream, void **parameters,
+                void **extra) = nullptr;
+  int (*eventCreate)(void **, unsigned flags) = nullptr;
+  int (*eventRecord)(void *event, void *stream) = nullptr;
+  int (*eventSynchronize)(void *) = nullptr;
+  int (*eventElapsed)(float *milliseconds, void *start, void *end) = nullptr;
+  int (*eventDestroy)(void *) = nullptr;
+
+  // Null where an older driver lacks them.
+  int (*launchCooperative)(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+                           unsigned blockY, unsigned blockZ, unsigned sharedBytes, void *stream,
+                           void **parameters) = nullptr;
+  int (*functionSetAttribute)(void *function, int attribute, int value) = nullptr;
+
+  /// Makes the device the calling thread's.
+  std::function<int()> makeCurrent;
+  /// Gives the device up.
+  std::function<void()> release;
+  /// A status in words.
+  std::function<std::string(int)> statusText;
+  /// Options of moduleLoad for an error log; 0 where there are none.
+  int errorLogOption = 0, errorLogSizeOption = 0;
+};
+
+class DriverDevice : public Device {
+public:
+  /// Picks the variant for the device out of a bundle.
+  using Match = std::function<Expected<const Variant *>(const Bundle &)>;
+
+  DriverDevice(std::string name, std::string description, std::string targets, Driver driver,
+               LaunchLimits limits, Match match, const DeviceOptions &options);
+  ~DriverDevice() override;
+
+  std::string description() const override { return summary; }
+  Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) override;
+  Expected<std::unique_ptr<Module>> load(const Program &program) override;
+
+private:
+  std::string summary;
+  std::string targets;
+  Driver driver;
+  LaunchLimits limits;
+  Match match;
+  DeviceOptions options;
+};
+
+} // namespace qd::rt
+
+#endif // QD_RUNTIME_DRIVER_H

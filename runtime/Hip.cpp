@@ -1,0 +1,138 @@
+// AMD devices through the HIP runtime, libamdhip64, with prototypes of our own.
+#include "runtime/Backends.h"
+#include "runtime/Driver.h"
+#include "runtime/Library.h"
+#include "runtime/Match.h"
+
+#include <cstring>
+
+namespace qd::rt {
+
+namespace {
+
+struct Hip {
+  int (*init)(unsigned);
+  int (*deviceCount)(int *);
+  int (*setDevice)(int);
+  int (*deviceProperties)(void *, int);
+  const char *(*errorName)(int);
+  const char *(*errorString)(int);
+  Driver driver;
+  int count = 0;
+
+  std::string statusText(int code) const {
+    const char *name = errorName(code), *words = errorString(code);
+    return text(words ? words : "unknown status", " (", name ? name : std::to_string(code), ")");
+  }
+};
+
+Expected<Hip> loadHip() {
+  auto library =
+      Library::open({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"});
+  if (!library)
+    return fail("no HIP runtime: ", library.message());
+  Hip hip;
+  Error error;
+  auto get = [&](auto &function, const char *symbol) {
+    if (!error)
+      error = library->get(function, symbol);
+  };
+  get(hip.init, "hipInit");
+  get(hip.deviceCount, "hipGetDeviceCount");
+  get(hip.setDevice, "hipSetDevice");
+  get(hip.errorName, "hipGetErrorName");
+  get(hip.errorString, "hipGetErrorString");
+  // Version 6 renamed the function when its record grew.
+  get(hip.deviceProperties,
+      library->find("hipGetDevicePropertiesR0600") ? "hipGetDevicePropertiesR0600" : "hipGetDeviceProperties");
+  Driver &driver = hip.driver;
+  get(driver.memAlloc, "hipMalloc");
+  get(driver.memFree, "hipFree");
+  get(driver.copyToDevice, "hipMemcpyHtoD");
+  get(driver.copyToHost, "hipMemcpyDtoH");
+  get(driver.moduleLoad, "hipModuleLoadDataEx");
+  get(driver.moduleUnload, "hipModuleUnload");
+  get(driver.moduleGetFunction, "hipModuleGetFunction");
+  get(driver.launch, "hipModuleLaunchKernel");
+  get(driver.eventCreate, "hipEventCreateWithFlags");
+  get(driver.eventRecord, "hipEventRecord");
+  get(driver.eventSynchronize, "hipEventSynchronize");
+  get(driver.eventElapsed, "hipEventElapsedTime");
+  get(driver.eventDestroy, "hipEventDestroy");
+  if (error)
+    return error;
+  (void)library->get(driver.launchCooperative, "hipModuleLaunchCooperativeKernel");
+  if (int code = hip.init(0))
+    return fail("the HIP runtime does not start: ", hip.statusText(code));
+  if (int code = hip.deviceCount(&hip.count))
+    return fail("the HIP runtime lists no devices: ", hip.statusText(code));
+  if (hip.count == 0)
+    return fail("the HIP runtime has no device");
+  return hip;
+}
+
+struct Facts {
+  std::string name;
+  /// "gfx90a:sramecc+:xnack-".
+  std::string chip;
+
+  std::string description() const { return text(name, ", ", chip); }
+};
+
+Expected<Facts> factsOf(const Hip &hip, int index) {
+  // The record's layout differs between versions, except that the name comes first; the chip's name is the
+  // only text in it that begins with "gfx".
+  std::vector<char> record(16384);
+  constexpr size_t nameBytes = 256;
+  if (int code = hip.deviceProperties(record.data(), index))
+    return fail("cannot open hip:", index, ": ", hip.statusText(code));
+  record.back() = 0;
+  Facts facts;
+  facts.name.assign(record.data(), strnlen(record.data(), nameBytes));
+  std::string_view rest(record.data() + nameBytes, record.size() - nameBytes);
+  size_t at = rest.find("gfx");
+  if (at == std::string_view::npos)
+    return fail("hip:", index, " does not tell its chip");
+  facts.chip = rest.data() + at;
+  return facts;
+}
+
+} // namespace
+
+DeviceResult openHip(std::optional<unsigned> index, const DeviceOptions &options) {
+  auto hip = loadHip();
+  if (!hip)
+    return fail("device 'hip' is absent: ", hip.message());
+  unsigned number = index.value_or(0);
+  std::string name = text("hip:", number);
+  if (number >= static_cast<unsigned>(hip->count))
+    return fail("device '", name, "' is absent: the machine has hip:0", hip->count > 1 ? " to " : "",
+                hip->count > 1 ? std::to_string(hip->count - 1) : "");
+  auto facts = factsOf(*hip, static_cast<int>(number));
+  if (!facts)
+    return facts.error();
+
+  Driver driver = hip->driver;
+  driver.makeCurrent = [setDevice = hip->setDevice, number] { return setDevice(static_cast<int>(number)); };
+  driver.statusText = [hip = *hip](int code) { return hip.statusText(code); };
+  std::string chip = facts->chip;
+  std::string target = "amdgcn:" + chip.substr(0, chip.find(':'));
+  uint32_t lanes = options.subgroupSize;
+  return std::unique_ptr<Device>(new DriverDevice(
+      name, facts->description(), target, std::move(driver), {},
+      [chip, lanes](const Bundle &bundle) { return matchHip(bundle, chip, lanes); }, options));
+}
+
+std::vector<DeviceEntry> listHip() {
+  auto hip = loadHip();
+  if (!hip)
+    return {{"hip", false, hip.message()}};
+  std::vector<DeviceEntry> entries;
+  for (int i = 0; i < hip->count; ++i) {
+    auto facts = factsOf(*hip, i);
+    entries.push_back({text("hip:", i), bool(facts), facts ? facts->description() : facts.message()});
+  }
+  return entries;
+}
+
+} // namespace qd::rt

@@ -1,0 +1,160 @@
+// The devices of the compiler library: cpu, interp and sim. They take QIR, so a bundle must hold its own.
+// Buffers are host memory that belongs to the buffer, never the caller's.
+#include "runtime/Backends.h"
+#include "runtime/Compiler.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace qd::rt {
+
+namespace {
+
+/// Vector elements and atomics want no more than this.
+constexpr std::align_val_t bufferAlignment{64};
+
+class HostBuffer : public Buffer {
+public:
+  HostBuffer(uint8_t *memory, size_t bytes) : Buffer(bytes), memory(memory) {}
+  ~HostBuffer() override { ::operator delete(memory, bufferAlignment); }
+  uint8_t *data() const { return memory; }
+
+protected:
+  Error doUpload(const void *data, size_t bytes) override {
+    std::memcpy(memory, data, bytes);
+    return Error::success();
+  }
+  Error doDownload(void *data, size_t bytes) override {
+    std::memcpy(data, memory, bytes);
+    return Error::success();
+  }
+
+private:
+  uint8_t *memory;
+};
+
+class HostModule : public Module {
+public:
+  HostModule(const Compiler &compiler, qdcHostModule handle, Interface interface, const std::string &device,
+             std::string warnings)
+      : Module(std::move(interface), {}, device), compiler(compiler), handle(handle) {
+    moduleWarnings = std::move(warnings);
+  }
+  ~HostModule() override { compiler.hostUnload(handle); }
+
+protected:
+  Expected<double> doLaunch(const Kernel &kernel, Grid grid, const std::vector<Argument> &arguments) override {
+    std::vector<qdcHostArg> args;
+    for (const Argument &argument : arguments) {
+      qdcHostArg arg = {};
+      if (argument.kind == Parameter::Kind::Buffer) {
+        arg.kind = QDC_ARG_BUFFER;
+        arg.data = static_cast<HostBuffer *>(argument.memory)->data();
+        arg.count = argument.count;
+      } else {
+        arg.kind = QDC_ARG_SCALAR;
+        arg.bits = argument.bits;
+      }
+      args.push_back(arg);
+    }
+    const uint32_t extents[3] = {grid.x, grid.y, grid.z};
+    char *diagnostics = nullptr;
+    auto start = std::chrono::steady_clock::now();
+    int failed =
+        compiler.hostLaunch(handle, kernel.name.c_str(), extents, args.data(), args.size(), &diagnostics);
+    std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    std::string said = diagnostics ? diagnostics : "";
+    if (diagnostics)
+      compiler.freeString(diagnostics);
+    if (failed)
+      return Error::failure(said.empty() ? text("kernel '", kernel.name, "' failed") : said);
+    moduleWarnings += said;
+    return taken.count();
+  }
+
+private:
+  const Compiler &compiler;
+  qdcHostModule handle;
+};
+
+class HostDevice : public Device {
+public:
+  HostDevice(const Compiler &compiler, const std::string &name, const DeviceOptions &options)
+      : Device(name), compiler(compiler), options(options) {}
+
+  std::string description() const override { return "by " + compiler.path; }
+
+  Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) override {
+    auto *memory = static_cast<uint8_t *>(::operator new(bytes ? bytes : 1, bufferAlignment, std::nothrow));
+    if (!memory)
+      return fail("no host memory for a buffer of ", bytes, " bytes");
+    return std::unique_ptr<Buffer>(new HostBuffer(memory, bytes));
+  }
+
+  Expected<std::unique_ptr<Module>> load(const Program &program) override {
+    std::vector<uint8_t> qir;
+    const std::vector<uint8_t> *source = &program.bytes;
+    if (isBundle(program.bytes.data(), program.bytes.size())) {
+      auto bundle = parseBundle(program.bytes.data(), program.bytes.size());
+      if (!bundle)
+        return fail("cannot load '", program.name, "': ", bundle.message());
+      if (bundle->qir.empty())
+        return fail("'", program.name, "' holds no QIR, which ", name(), " runs from; it holds ",
+                    describeVariants(*bundle));
+      qir = std::move(bundle->qir);
+      source = &qir;
+    }
+    std::string deviceName = name();
+    qdcHostOptions hostOptions = {};
+    hostOptions.structSize = sizeof hostOptions;
+    compiler.initHostOptions(&hostOptions);
+    hostOptions.device = deviceName.c_str();
+    hostOptions.subgroupSize = options.subgroupSize;
+    hostOptions.optLevel = options.optLevel;
+    hostOptions.threads = options.threads;
+    hostOptions.checks = options.checks.empty() ? nullptr : options.checks.c_str();
+    char *diagnostics = nullptr;
+    qdcHostModule handle =
+        compiler.hostLoad(source->data(), source->size(), program.name.c_str(), &hostOptions, &diagnostics);
+    std::string said = diagnostics ? diagnostics : "";
+    if (diagnostics)
+      compiler.freeString(diagnostics);
+    if (!handle)
+      return Error::failure(said.empty() ? text("'", program.name, "' does not load on ", name()) : said);
+    const char *json = compiler.hostInterface(handle);
+    auto interface = parseInterface(json ? json : "");
+    if (!interface) {
+      compiler.hostUnload(handle);
+      return interface.error();
+    }
+    return std::unique_ptr<Module>(
+        new HostModule(compiler, handle, std::move(*interface), deviceName, std::move(said)));
+  }
+
+private:
+  const Compiler &compiler;
+  DeviceOptions options;
+};
+
+} // namespace
+
+DeviceResult openHost(const std::string &name, const DeviceOptions &options) {
+  auto compiler = Compiler::get();
+  if (!compiler)
+    return fail("device '", name, "' is part of the compiler, and ", compiler.message());
+  return std::unique_ptr<Device>(new HostDevice(**compiler, name, options));
+}
+
+std::vector<DeviceEntry> listHost() {
+  auto compiler = Compiler::get();
+  auto entry = [&](const char *name, const char *what) {
+    return DeviceEntry{name, bool(compiler), compiler ? what : compiler.message()};
+  };
+  return {entry("cpu", "native code on this machine's processors"),
+          entry("interp", "the reference interpreter, with checks"),
+          entry("sim:CHIP", "an NVIDIA or AMD chip simulated lane by lane, as in sim:sm_80 and sim:gfx942")};
+}
+
+} // namespace qd::rt

@@ -1,0 +1,40 @@
+// What a Vulkan launch reads out of a SPIR-V module, and the block of parameters it passes. Free of Vulkan.
+#ifndef QD_RUNTIME_VULKANABI_H
+#define QD_RUNTIME_VULKANABI_H
+
+#include "runtime/Device.h"
+
+namespace qd::rt {
+
+/// The declarations at a SPIR-V module's head.
+struct SpirvSummary {
+  struct EntryPoint {
+    std::string name;
+    std::array<uint32_t, 3> localSize = {0, 0, 0};
+  };
+  /// An execution mode of the float controls, and the width it is for.
+  struct FloatControl {
+    uint32_t mode;
+    uint32_t width;
+  };
+  /// 3 for SPIR-V 1.3.
+  uint32_t versionMinor = 0;
+  std::vector<uint32_t> capabilities;
+  std::vector<EntryPoint> entryPoints;
+  std::vector<FloatControl> floatControls;
+
+  const EntryPoint *find(std::string_view name) const;
+};
+
+/// Reads the head of a little-endian SPIR-V module; damage there is an error.
+Expected<SpirvSummary> summarizeSpirv(const std::vector<uint8_t> &bytes);
+
+/// Whether a kernel says all that a Vulkan launch needs: bindings, offsets inside the block, alignment.
+Error checkVulkanKernel(const Kernel &kernel);
+
+/// The block of parameters: scalars and counts at their offsets, narrow scalars zero-extended to 32 bits.
+std::vector<uint8_t> packParameters(const Kernel &kernel, const std::vector<Argument> &arguments);
+
+} // namespace qd::rt
+
+#endif // QD_RUNTIME_VULKANABI_H

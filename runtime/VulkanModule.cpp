@@ -1,0 +1,333 @@
+// Vulkan modules: a kernel's pipeline is made at its first launch and kept. A launch binds the buffers, passes
+// the block of parameters as push constants or through a buffer of its own, dispatches and waits.
+#include "runtime/Vulkan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+
+namespace qd::rt {
+
+namespace {
+
+/// Runs its function at the end of a scope.
+class AtExit {
+public:
+  explicit AtExit(std::function<void()> function) : function(std::move(function)) {}
+  ~AtExit() { function(); }
+  AtExit(const AtExit &) = delete;
+  AtExit &operator=(const AtExit &) = delete;
+
+private:
+  std::function<void()> function;
+};
+
+struct Pipeline {
+  VkDescriptorSetLayout setLayout = VK_NULL_HANDLE;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VkPipeline handle = VK_NULL_HANDLE;
+};
+
+LaunchLimits limitsOf(const VulkanFacts &facts) {
+  LaunchLimits limits;
+  for (int i = 0; i < 3; ++i)
+    limits.grid[i] = facts.limits.maxComputeWorkGroupCount[i];
+  // Workgroups are flattened: their first extent counts.
+  limits.blockThreads =
+      std::min(facts.limits.maxComputeWorkGroupInvocations, facts.limits.maxComputeWorkGroupSize[0]);
+  limits.sharedBytes = facts.limits.maxComputeSharedMemorySize;
+  return limits;
+}
+
+class VulkanModule : public Module {
+public:
+  VulkanModule(VulkanContext &context, const std::string &device, VkShaderModule shader, SpirvSummary code,
+               const Variant &variant, std::string warnings)
+      : Module(variant.interface, limitsOf(context.facts), device), context(context), vk(context.vk),
+        device(device), shader(shader), code(std::move(code)), subgroupSize(variant.subgroupSize) {
+    moduleWarnings = std::move(warnings);
+  }
+
+  ~VulkanModule() override {
+    for (auto &[name, pipeline] : pipelines)
+      destroy(pipeline);
+    vk.DestroyShaderModule(context.device, shader, nullptr);
+  }
+
+protected:
+  Expected<double> doLaunch(const Kernel &kernel, Grid grid, const std::vector<Argument> &arguments) override;
+
+private:
+  Expected<const Pipeline *> pipelineFor(const Kernel &kernel);
+  Error createPipeline(const Kernel &kernel, Pipeline &pipeline);
+  void destroy(Pipeline &pipeline);
+  Error check(const Kernel &kernel);
+
+  VulkanContext &context;
+  const VulkanFunctions &vk;
+  std::string device;
+  VkShaderModule shader;
+  SpirvSummary code;
+  uint32_t subgroupSize;
+  std::map<std::string, Pipeline> pipelines;
+};
+
+void VulkanModule::destroy(Pipeline &pipeline) {
+  if (pipeline.handle)
+    vk.DestroyPipeline(context.device, pipeline.handle, nullptr);
+  if (pipeline.layout)
+    vk.DestroyPipelineLayout(context.device, pipeline.layout, nullptr);
+  if (pipeline.setLayout)
+    vk.DestroyDescriptorSetLayout(context.device, pipeline.setLayout, nullptr);
+}
+
+/// A driver trusts the module it is given: all that it may assume is checked first.
+Error VulkanModule::check(const Kernel &kernel) {
+  if (Error error = checkVulkanKernel(kernel))
+    return error;
+  const SpirvSummary::EntryPoint *entry = code.find(kernel.name);
+  if (!entry)
+    return fail("the SPIR-V module has no entry point '", kernel.name, "'");
+  const auto &size = entry->localSize;
+  if (size[0] && (size[0] != kernel.localSize || size[1] != 1 || size[2] != 1))
+    return fail("kernel '", kernel.name, "' has workgroups of ", size[0], " x ", size[1], " x ", size[2],
+                " in its code and of ", kernel.localSize, " in its interface");
+  if (Error error = checkVulkanFeatures(code, kernel, context.features, context.facts))
+    return error;
+  const VkPhysicalDeviceLimits &limits = context.facts.limits;
+  if (!kernel.paramsBinding && kernel.paramsBytes > limits.maxPushConstantsSize)
+    return fail("kernel '", kernel.name, "' has ", kernel.paramsBytes, " bytes of parameters, ", device,
+                " takes at most ", limits.maxPushConstantsSize, " as push constants");
+  auto buffers = std::count_if(kernel.parameters.begin(), kernel.parameters.end(),
+                               [](const Parameter &parameter) { return parameter.isBuffer(); }) +
+                 (kernel.paramsBinding ? 1 : 0);
+  if (static_cast<uint64_t>(buffers) > limits.maxPerStageDescriptorStorageBuffers)
+    return fail("kernel '", kernel.name, "' has ", buffers, " buffers, ", device, " binds at most ",
+                limits.maxPerStageDescriptorStorageBuffers);
+  return Error::success();
+}
+
+Error VulkanModule::createPipeline(const Kernel &kernel, Pipeline &pipeline) {
+  std::vector<VkDescriptorSetLayoutBinding> bindings;
+  auto bind = [&](uint32_t binding) {
+    bindings.push_back(
+        {binding, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+  };
+  for (const Parameter &parameter : kernel.parameters)
+    if (parameter.isBuffer())
+      bind(*parameter.binding);
+  if (kernel.paramsBinding)
+    bind(*kernel.paramsBinding);
+  auto failed = [&](VkResult result) {
+    return fail("the driver of ", device, " makes no pipeline of kernel '", kernel.name, "' (",
+                vulkanStatus(result), ")");
+  };
+
+  VkDescriptorSetLayoutCreateInfo setInfo = {};
+  setInfo.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+  setInfo.bindingCount = static_cast<uint32_t>(bindings.size());
+  setInfo.pBindings = bindings.data();
+  if (VkResult result = vk.CreateDescriptorSetLayout(context.device, &setInfo, nullptr, &pipeline.setLayout))
+    return failed(result);
+
+  VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, (kernel.paramsBytes + 3) / 4 * 4};
+  VkPipelineLayoutCreateInfo layoutInfo = {};
+  layoutInfo.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+  layoutInfo.setLayoutCount = 1;
+  layoutInfo.pSetLayouts = &pipeline.setLayout;
+  if (range.size && !kernel.paramsBinding) {
+    layoutInfo.pushConstantRangeCount = 1;
+    layoutInfo.pPushConstantRanges = &range;
+  }
+  if (VkResult result = vk.CreatePipelineLayout(context.device, &layoutInfo, nullptr, &pipeline.layout))
+    return failed(result);
+
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo required = {};
+  required.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+  required.requiredSubgroupSize = subgroupSize;
+  VkComputePipelineCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = shader;
+  info.stage.pName = kernel.name.c_str();
+  info.layout = pipeline.layout;
+  if (context.facts.subgroupSizeControl && context.features.subgroupSize.subgroupSizeControl)
+    info.stage.pNext = &required;
+  // Full subgroups make lane = thread index mod subgroup size; the flag is legal for whole subgroups only.
+  if (context.features.subgroupSize.computeFullSubgroups && kernel.localSize % subgroupSize == 0)
+    info.stage.flags |= VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+  if (VkResult result =
+          vk.CreateComputePipelines(context.device, VK_NULL_HANDLE, 1, &info, nullptr, &pipeline.handle))
+    return failed(result);
+  return Error::success();
+}
+
+Expected<const Pipeline *> VulkanModule::pipelineFor(const Kernel &kernel) {
+  auto found = pipelines.find(kernel.name);
+  if (found != pipelines.end())
+    return &found->second;
+  if (Error error = check(kernel))
+    return error;
+  Pipeline pipeline;
+  if (Error error = createPipeline(kernel, pipeline)) {
+    destroy(pipeline);
+    return error;
+  }
+  return &pipelines.emplace(kernel.name, pipeline).first->second;
+}
+
+Expected<double> VulkanModule::doLaunch(const Kernel &kernel, Grid grid, const std::vector<Argument> &arguments) {
+  auto pipeline = pipelineFor(kernel);
+  if (!pipeline)
+    return pipeline.error();
+  auto failed = [&](const std::string &why) {
+    return fail("kernel '", kernel.name, "' failed on ", device, ": ", why);
+  };
+
+  std::vector<uint8_t> block = packParameters(kernel, arguments);
+  VulkanMemory blockMemory;
+  AtExit freeBlock([&] { context.free(blockMemory); });
+  if (kernel.paramsBinding) {
+    auto memory = context.allocate(block.size(), VulkanContext::Use::Device);
+    if (!memory)
+      return failed("no memory for its parameters, " + memory.message());
+    blockMemory = *memory;
+    if (Error error = context.upload(blockMemory, block.data(), block.size()))
+      return failed(error.message());
+  }
+
+  std::vector<VkDescriptorBufferInfo> buffers;
+  std::vector<uint32_t> bindings;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!kernel.parameters[i].isBuffer())
+      continue;
+    const VulkanMemory &memory = static_cast<VulkanBuffer *>(arguments[i].memory)->storage();
+    if (memory.bytes > context.facts.limits.maxStorageBufferRange)
+      return fail("argument '", kernel.parameters[i].name, "' of kernel '", kernel.name, "' has ",
+                  memory.bytes, " bytes, ", device, " binds at most ",
+                  context.facts.limits.maxStorageBufferRange);
+    buffers.push_back({memory.buffer, 0, VK_WHOLE_SIZE});
+    bindings.push_back(*kernel.parameters[i].binding);
+  }
+  if (kernel.paramsBinding) {
+    buffers.push_back({blockMemory.buffer, 0, VK_WHOLE_SIZE});
+    bindings.push_back(*kernel.paramsBinding);
+  }
+
+  VkDescriptorPool descriptorPool = VK_NULL_HANDLE;
+  VkDescriptorSet set = VK_NULL_HANDLE;
+  AtExit destroyPool([&] {
+    if (descriptorPool)
+      vk.DestroyDescriptorPool(context.device, descriptorPool, nullptr);
+  });
+  if (!buffers.empty()) {
+    VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, static_cast<uint32_t>(buffers.size())};
+    VkDescriptorPoolCreateInfo poolInfo = {};
+    poolInfo.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+    poolInfo.maxSets = 1;
+    poolInfo.poolSizeCount = 1;
+    poolInfo.pPoolSizes = &size;
+    if (VkResult result = vk.CreateDescriptorPool(context.device, &poolInfo, nullptr, &descriptorPool))
+      return failed(vulkanStatus(result));
+    VkDescriptorSetAllocateInfo setInfo = {};
+    setInfo.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
+    setInfo.descriptorPool = descriptorPool;
+    setInfo.descriptorSetCount = 1;
+    setInfo.pSetLayouts = &(*pipeline)->setLayout;
+    if (VkResult result = vk.AllocateDescriptorSets(context.device, &setInfo, &set))
+      return failed(vulkanStatus(result));
+    std::vector<VkWriteDescriptorSet> writes;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      VkWriteDescriptorSet write = {};
+      write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+      write.dstSet = set;
+      write.dstBinding = bindings[i];
+      write.descriptorCount = 1;
+      write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+      write.pBufferInfo = &buffers[i];
+      writes.push_back(write);
+    }
+    vk.UpdateDescriptorSets(context.device, static_cast<uint32_t>(writes.size()), writes.data(), 0, nullptr);
+  }
+
+  VkQueryPool queries = VK_NULL_HANDLE;
+  AtExit destroyQueries([&] {
+    if (queries)
+      vk.DestroyQueryPool(context.device, queries, nullptr);
+  });
+  if (context.facts.timestampBits) {
+    VkQueryPoolCreateInfo queryInfo = {};
+    queryInfo.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+    queryInfo.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    queryInfo.queryCount = 2;
+    if (VkResult result = vk.CreateQueryPool(context.device, &queryInfo, nullptr, &queries))
+      return failed(vulkanStatus(result));
+  }
+
+  auto started = std::chrono::steady_clock::now();
+  Error error = context.run([&](VkCommandBuffer commands) {
+    if (queries)
+      vk.CmdResetQueryPool(commands, queries, 0, 2);
+    context.barrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, (*pipeline)->handle);
+    if (set)
+      vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, (*pipeline)->layout, 0, 1, &set, 0,
+                               nullptr);
+    if (!block.empty() && !kernel.paramsBinding)
+      vk.CmdPushConstants(commands, (*pipeline)->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                          static_cast<uint32_t>(block.size()), block.data());
+    if (queries)
+      vk.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, queries, 0);
+    vk.CmdDispatch(commands, grid.x, grid.y, grid.z);
+    if (queries)
+      vk.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, queries, 1);
+    context.barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                    VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_HOST_BIT);
+  });
+  std::chrono::duration<double> wall = std::chrono::steady_clock::now() - started;
+  if (error)
+    return failed(error.message());
+  if (!queries)
+    return wall.count();
+  uint64_t ticks[2] = {};
+  VkResult result = vk.GetQueryPoolResults(context.device, queries, 0, 2, sizeof ticks, ticks, sizeof ticks[0],
+                                           VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+  if (result != VK_SUCCESS)
+    return failed(vulkanStatus(result));
+  uint64_t mask = context.facts.timestampBits >= 64 ? UINT64_MAX : (uint64_t(1) << context.facts.timestampBits) - 1;
+  return static_cast<double>((ticks[1] - ticks[0]) & mask) * context.facts.limits.timestampPeriod * 1e-9;
+}
+
+} // namespace
+
+Expected<std::unique_ptr<Module>> loadVulkanModule(VulkanContext &context, const std::string &device,
+                                                   const Variant &variant, std::string warnings) {
+  auto code = summarizeSpirv(variant.image);
+  if (!code)
+    return code.error();
+  // Vulkan 1.1 takes SPIR-V 1.3, Vulkan 1.2 takes 1.5 and Vulkan 1.3 takes 1.6.
+  constexpr uint32_t newestSpirv[] = {0, 3, 5, 6};
+  if (code->versionMinor > newestSpirv[context.facts.apiMinor])
+    return fail("the code is SPIR-V 1.", code->versionMinor, ", ", device, " takes up to 1.",
+                newestSpirv[context.facts.apiMinor]);
+  // What the code needs is checked before the driver sees it: creating the module already takes it on trust.
+  for (const Kernel &kernel : variant.interface.kernels)
+    if (Error error = checkVulkanFeatures(*code, kernel, context.features, context.facts))
+      return error;
+  std::vector<uint32_t> words(variant.image.size() / 4);
+  std::memcpy(words.data(), variant.image.data(), words.size() * 4);
+  VkShaderModuleCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+  info.codeSize = words.size() * 4;
+  info.pCode = words.data();
+  VkShaderModule shader = VK_NULL_HANDLE;
+  if (VkResult result = context.vk.CreateShaderModule(context.device, &info, nullptr, &shader))
+    return fail("the driver refuses the SPIR-V module (", vulkanStatus(result), ")");
+  return std::unique_ptr<Module>(
+      new VulkanModule(context, device, shader, std::move(*code), variant, std::move(warnings)));
+}
+
+} // namespace qd::rt

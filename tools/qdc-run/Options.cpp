@@ -1,0 +1,258 @@
+// Parsing qdc-run's command line: options with one or two dashes, the first other word is the file, all
+// further ones are NAME=VALUE.
+#include "tools/qdc-run/Options.h"
+
+#include <charconv>
+
+namespace qd::rt {
+
+namespace {
+
+Expected<uint32_t> parseNumber(const std::string &what, std::string_view digits) {
+  uint32_t number = 0;
+  auto result = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (digits.empty() || result.ptr != digits.data() + digits.size() || result.ec != std::errc())
+    return fail(what, ": '", digits, "' is not a number from 0 to ", UINT32_MAX);
+  return number;
+}
+
+Expected<Assignment> parseAssignment(const std::string &what, const std::string &word) {
+  size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return fail(what, "'", word, "' is not of the form NAME=VALUE");
+  return Assignment{word.substr(0, equals), word.substr(equals + 1)};
+}
+
+Error parseGrid(const std::string &value, Grid &grid) {
+  uint32_t *extents[3] = {&grid.x, &grid.y, &grid.z};
+  std::string_view rest = value;
+  for (uint32_t *extent : extents) {
+    size_t comma = rest.find(',');
+    auto number = parseNumber("-grid", rest.substr(0, comma));
+    if (!number)
+      return number.error();
+    *extent = *number;
+    if (comma == std::string_view::npos)
+      return Error::success();
+    rest.remove_prefix(comma + 1);
+  }
+  return fail("-grid: '", value, "' has more than three extents");
+}
+
+struct OptionRow {
+  const char *name;
+  enum { None, Required, Optional } value;
+  /// The value is empty where none is given.
+  Error (*apply)(Options &options, const std::string &value);
+};
+
+Error setNumber(const char *option, const std::string &value, uint32_t &target) {
+  auto number = parseNumber(option, value);
+  if (!number)
+    return number.error();
+  target = *number;
+  return Error::success();
+}
+
+const OptionRow optionTable[] = {
+    {"help", OptionRow::None,
+     [](Options &o, const std::string &) {
+       o.help = true;
+       return Error::success();
+     }},
+    {"version", OptionRow::None,
+     [](Options &o, const std::string &) {
+       o.version = true;
+       return Error::success();
+     }},
+    {"list-devices", OptionRow::None,
+     [](Options &o, const std::string &) {
+       o.listDevices = true;
+       return Error::success();
+     }},
+    {"device", OptionRow::Required,
+     [](Options &o, const std::string &value) {
+       o.device = value;
+       return Error::success();
+     }},
+    {"kernel", OptionRow::Required,
+     [](Options &o, const std::string &value) {
+       o.kernel = value;
+       return Error::success();
+     }},
+    {"grid", OptionRow::Required, [](Options &o, const std::string &value) { return parseGrid(value, o.grid); }},
+    {"out", OptionRow::Required,
+     [](Options &o, const std::string &value) {
+       auto assignment = parseAssignment("-out: ", value);
+       if (!assignment)
+         return assignment.error();
+       o.outputs.push_back(std::move(*assignment));
+       return Error::success();
+     }},
+    {"expect", OptionRow::Required,
+     [](Options &o, const std::string &value) {
+       auto assignment = parseAssignment("-expect: ", value);
+       if (!assignment)
+         return assignment.error();
+       o.expectations.push_back(std::move(*assignment));
+       return Error::success();
+     }},
+    {"print", OptionRow::Required,
+     [](Options &o, const std::string &value) {
+       if (value != "all" && value != "none")
+         return fail("--print: '", value, "' is neither 'all' nor 'none'");
+       o.print = value == "all" ? Options::Print::All : Options::Print::None;
+       return Error::success();
+     }},
+    {"time", OptionRow::Optional,
+     [](Options &o, const std::string &value) {
+       o.timedRuns = 10;
+       if (value.empty())
+         return Error::success();
+       Error error = setNumber("--time", value, o.timedRuns);
+       if (!error && (o.timedRuns == 0 || o.timedRuns > 1000000))
+         return fail("--time: ", value, " runs, expected 1 to 1000000");
+       return error;
+     }},
+    {"subgroup-size", OptionRow::Required,
+     [](Options &o, const std::string &value) {
+       return setNumber("--subgroup-size", value, o.deviceOptions.subgroupSize);
+     }},
+    {"threads", OptionRow::Required,
+     [](Options &o, const std::string &value) {
+       return setNumber("--threads", value, o.deviceOptions.threads);
+     }},
+    {"check", OptionRow::Required,
+     [](Options &o, const std::string &value) {
+       o.deviceOptions.checks = value;
+       return Error::success();
+     }},
+};
+
+std::vector<std::string> optionNames() {
+  std::vector<std::string> names;
+  for (const OptionRow &row : optionTable)
+    names.push_back(std::string("--") + row.name);
+  return names;
+}
+
+Error parseOption(const std::vector<std::string> &words, size_t &at, Options &options, bool &sawGrid) {
+  const std::string &word = words[at];
+  std::string name = word.substr(word.compare(0, 2, "--") == 0 ? 2 : 1);
+  std::optional<std::string> value;
+  if (size_t equals = name.find('='); equals != std::string::npos) {
+    value = name.substr(equals + 1);
+    name.resize(equals);
+  }
+  if (name == "h")
+    name = "help";
+  if (name.size() == 2 && name[0] == 'O' && name[1] >= '0' && name[1] <= '3' && !value) {
+    options.deviceOptions.optLevel = static_cast<uint32_t>(name[1] - '0');
+    return Error::success();
+  }
+  for (const OptionRow &row : optionTable) {
+    if (name != row.name)
+      continue;
+    if (row.value == OptionRow::None && value)
+      return fail("--", name, " takes no value");
+    if (row.value == OptionRow::Required && !value) {
+      if (at + 1 == words.size())
+        return fail("--", name, " needs a value");
+      value = words[++at];
+    }
+    sawGrid |= name == "grid";
+    return row.apply(options, value.value_or(""));
+  }
+  return fail("unknown option '", word, "'", suggestion("--" + name, optionNames()));
+}
+
+} // namespace
+
+Expected<Options> parseCommandLine(const std::vector<std::string> &words) {
+  Options options;
+  bool sawGrid = false;
+  for (size_t at = 0; at < words.size(); ++at) {
+    const std::string &word = words[at];
+    if (word.size() > 1 && word[0] == '-') {
+      if (Error error = parseOption(words, at, options, sawGrid))
+        return error;
+    } else if (options.file.empty()) {
+      if (word.empty())
+        return fail("the file's name is empty");
+      options.file = word;
+    } else {
+      auto assignment = parseAssignment("argument ", word);
+      if (!assignment)
+        return assignment.error();
+      options.arguments.push_back(std::move(*assignment));
+    }
+  }
+  if (options.help || options.version || options.listDevices)
+    return options;
+  if (options.file.empty())
+    return fail("no file given; 'qdc-run --help' shows how it is used");
+  if (!sawGrid)
+    return fail("no grid given: -grid=X[,Y,Z] says how many blocks run");
+  return options;
+}
+
+std::string helpText() {
+  return R"(qdc-run: runs a GPU kernel of a QIR file or a compiled bundle
+
+usage: qdc-run FILE.qir|FILE.qdb -grid=X[,Y,Z] [OPTIONS] NAME=VALUE...
+
+FILE is QIR text or bytecode, or a bundle made by qdc; '-' reads standard input.
+Each kernel argument is given by its name:
+
+  n=1000                    a scalar: integer (also 0x..), float, inf, nan, true, false
+  x=1,2,3                   a buffer of these values, of the kernel's type
+  x=@in.npy                 a buffer from a NumPy file; its shape is kept for the output
+  x=zeros:f32:1024          COUNT may be a shape (64x64); the type may be left out (zeros:1024)
+  x=ones:f32:1024           ones
+  x=iota:i32:64             0, 1, 2, ...
+  x=full:f32:64:2.5         one value
+  x=random:f32:4096:seed=1  floats uniform in [-1, 1), integers over their full range
+
+Types: i1 i8 i16 i32 i64 f16 bf16 f32 f64. In .npy files i1 is bool, and bf16 is uint16.
+A buffer of vectors takes its scalars in order, as a last dimension or flat.
+random is SplitMix64: element k of seed s mixes s + (k+1) * 0x9E3779B97F4A7C15; of the 64 bits
+the topmost make an integer, or with the type's significand of p bits the float top_p / 2^(p-1) - 1.
+
+where it runs:
+  -device=DEVICE        cpu (default), interp, sim:CHIP (sim:sm_80), vulkan, cuda, hip; :N picks
+                        one of several (cuda:1). FILE.qir is compiled for the device
+  --list-devices        every device, or why it is absent
+  -kernel=NAME          the kernel, where the file has several
+  -grid=X[,Y,Z]         blocks to run; the block's size is the kernel's own
+  --subgroup-size=N     lanes of a subgroup, where the device has a choice
+  -O0 .. -O3            optimisation of a FILE.qir (2)
+  --threads=N           threads of the cpu device (one a processor)
+  --check=LIST          checks of the interp device, 'all' for all
+
+what comes out:
+  (nothing)             prints each buffer that the kernel may write: name, type, shape, values
+  -out y=out.npy        writes a buffer to a NumPy file instead; may be repeated
+  -expect y=VALUE       compares a buffer instead, VALUE as above; a list may end in '...' to compare
+                        only its beginning. Bit for bit, but any NaN equals any other;
+                        y=VALUE:tol=1e-6 lets each element differ by 1e-6 * max(1, |expected|)
+  --print=all|none      prints all values of all written buffers, or nothing
+  --time[=RUNS]         the device's time of RUNS (10) further runs: median, least and most
+
+Exit status: 0 on success, 1 when something failed or differed, 2 for a wrong command line.
+
+examples:
+  Add two vectors of 1000 elements, 256 threads a block, and print the sum:
+    qdc-run add.qir -grid=4 n=1000 x=iota:f32:1000 y=ones:f32:1000 sum=zeros:f32:1000
+  The same on the GPU, from files to a file:
+    qdc-run add.qir -device=cuda -grid=4 n=1000 x=@x.npy y=@y.npy sum=zeros:f32:1000 -out sum=s.npy
+  Test a bundle on Vulkan against known numbers:
+    qdc-run reduce.qdb -device=vulkan -kernel=sum32 -grid=1 x=iota:f32:32 y=zeros:f32:1 -expect y=496
+  Look for races and out-of-bounds accesses:
+    qdc-run add.qir -device=interp --check=all -grid=4 n=1000 x=iota:1000 y=ones:1000 sum=zeros:1000
+  Measure:
+    qdc-run add.qdb -device=cuda -grid=4096 n=1048576 x=random:f32:1048576 y=random:f32:1048576 \
+      sum=zeros:f32:1048576 --time=100 --print=none
+)";
+}
+
+} // namespace qd::rt

@@ -1,0 +1,42 @@
+// The command line of qdc-run as values. What parseCommandLine returns is well-formed by itself; whether it
+// fits the module is found out later.
+#ifndef QD_TOOLS_QDC_RUN_OPTIONS_H
+#define QD_TOOLS_QDC_RUN_OPTIONS_H
+
+#include "runtime/Device.h"
+
+namespace qd::rt {
+
+/// NAME=VALUE.
+struct Assignment {
+  std::string name;
+  std::string value;
+};
+
+struct Options {
+  enum class Print { Default, All, None };
+
+  std::string file;
+  std::string device = "cpu";
+  std::string kernel;
+  Grid grid;
+  DeviceOptions deviceOptions;
+  std::vector<Assignment> arguments;
+  std::vector<Assignment> outputs;
+  std::vector<Assignment> expectations;
+  Print print = Print::Default;
+  /// Timed runs; 0 for none.
+  unsigned timedRuns = 0;
+  bool help = false;
+  bool version = false;
+  bool listDevices = false;
+};
+
+/// The arguments after the program's name. Any failure is one of usage.
+Expected<Options> parseCommandLine(const std::vector<std::string> &words);
+
+std::string helpText();
+
+} // namespace qd::rt
+
+#endif // QD_TOOLS_QDC_RUN_OPTIONS_H

@@ -1,0 +1,239 @@
+// The steps of one run, in order. All names and values of the command line are checked against the kernel's
+// interface before anything is launched.
+#include "tools/qdc-run/Run.h"
+#include "runtime/File.h"
+#include "runtime/Npy.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace qd::rt {
+
+namespace {
+
+std::string argumentOf(const Kernel &kernel, const std::string &name) {
+  return "argument '" + name + "' of kernel '" + kernel.name + "'";
+}
+
+/// "kernel 'k' takes n: i32, x: buffer<f32> readonly".
+std::string signature(const Kernel &kernel) {
+  std::string result = "kernel '" + kernel.name + "' takes ";
+  if (kernel.parameters.empty())
+    return result + "no arguments";
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const Parameter &parameter = kernel.parameters[i];
+    result += (i ? ", " : "") + parameter.name + ": ";
+    result += parameter.isBuffer()
+                  ? text("buffer<", elementName(parameter.type), "> ", accessName(parameter.access))
+                  : elementName(parameter.type);
+  }
+  return result;
+}
+
+std::vector<std::string> parameterNames(const Kernel &kernel, bool buffersOnly) {
+  std::vector<std::string> names;
+  for (const Parameter &parameter : kernel.parameters)
+    if (!buffersOnly || parameter.isBuffer())
+      names.push_back(parameter.name);
+  return names;
+}
+
+/// The buffer that -out or -expect speaks of.
+Expected<const Parameter *> findBuffer(const Kernel &kernel, const char *option, const std::string &name) {
+  const Parameter *parameter = kernel.find(name);
+  if (!parameter)
+    return fail(option, ": kernel '", kernel.name, "' has no argument '", name, "'",
+                suggestion(name, parameterNames(kernel, true)));
+  if (!parameter->isBuffer())
+    return fail(option, ": ", argumentOf(kernel, name), " is a scalar, expected a buffer");
+  return parameter;
+}
+
+std::string duration(double seconds) {
+  char line[64];
+  if (seconds < 1e-3)
+    std::snprintf(line, sizeof line, "%.2f us", seconds * 1e6);
+  else if (seconds < 1)
+    std::snprintf(line, sizeof line, "%.3f ms", seconds * 1e3);
+  else
+    std::snprintf(line, sizeof line, "%.3f s", seconds);
+  return line;
+}
+
+/// Launches some more times, each with the inputs that the first run had.
+Error measure(unsigned runs, Module &module, const Kernel &kernel, Grid grid,
+              const std::vector<Argument> &arguments, const std::vector<BoundArgument> &inputs) {
+  std::vector<double> times;
+  for (unsigned i = 0; i < runs; ++i) {
+    for (size_t j = 0; j < arguments.size(); ++j)
+      if (inputs[j].parameter->mayBeWritten() && inputs[j].parameter->access == Access::ReadWrite)
+        if (Error error = arguments[j].memory->upload(inputs[j].array.data.data(), inputs[j].array.data.size()))
+          return error;
+    auto seconds = module.launch(kernel.name, grid, arguments);
+    if (!seconds)
+      return seconds.error();
+    times.push_back(*seconds);
+  }
+  std::sort(times.begin(), times.end());
+  double median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2;
+  std::printf("time: median %s, min %s, max %s (%u run%s)\n", duration(median).c_str(),
+              duration(times.front()).c_str(), duration(times.back()).c_str(), runs, runs == 1 ? "" : "s");
+  return Error::success();
+}
+
+bool names(const std::vector<Assignment> &assignments, const std::string &name) {
+  return std::any_of(assignments.begin(), assignments.end(),
+                     [&](const Assignment &assignment) { return assignment.name == name; });
+}
+
+} // namespace
+
+Expected<const Kernel *> chooseKernel(const Interface &interface, const std::string &name) {
+  std::vector<std::string> all;
+  for (const Kernel &kernel : interface.kernels)
+    all.push_back(kernel.name);
+  if (name.empty()) {
+    if (all.size() == 1)
+      return &interface.kernels[0];
+    if (all.empty())
+      return fail("the file has no kernel");
+    return fail("the file has ", all.size(), " kernels, -kernel=NAME chooses one", suggestion("", all));
+  }
+  if (const Kernel *kernel = interface.find(name))
+    return kernel;
+  return fail("the file has no kernel '", name, "'", suggestion(name, all));
+}
+
+Expected<std::vector<BoundArgument>> bindArguments(const Kernel &kernel,
+                                                   const std::vector<Assignment> &assignments) {
+  for (size_t i = 0; i < assignments.size(); ++i) {
+    const std::string &name = assignments[i].name;
+    if (!kernel.find(name))
+      return fail("kernel '", kernel.name, "' has no argument '", name, "'",
+                  suggestion(name, parameterNames(kernel, false)));
+    for (size_t j = 0; j < i; ++j)
+      if (assignments[j].name == name)
+        return fail(argumentOf(kernel, name), " is given twice");
+  }
+  std::vector<BoundArgument> bound;
+  for (const Parameter &parameter : kernel.parameters) {
+    auto given = std::find_if(assignments.begin(), assignments.end(),
+                              [&](const Assignment &assignment) { return assignment.name == parameter.name; });
+    std::string what = argumentOf(kernel, parameter.name);
+    if (given == assignments.end())
+      return fail(what, " is missing; ", signature(kernel));
+    BoundArgument argument{&parameter, {}, 0};
+    if (parameter.isBuffer()) {
+      auto array = parseBufferValue(what, parameter.type, given->value);
+      if (!array)
+        return array.error();
+      argument.array = std::move(*array);
+    } else {
+      auto bits = parseScalar(parameter.type.scalar, given->value);
+      if (!bits)
+        return fail(what, ": ", bits.message());
+      argument.bits = *bits;
+    }
+    bound.push_back(std::move(argument));
+  }
+  return bound;
+}
+
+Error run(const Options &options) {
+  auto bytes = readFile(options.file);
+  if (!bytes)
+    return bytes.error();
+  Program program{std::move(*bytes), options.file == "-" ? "<stdin>" : options.file};
+  if (program.bytes.empty())
+    return fail("'", program.name, "' is empty");
+  auto device = Device::open(options.device, options.deviceOptions);
+  if (!device)
+    return device.error();
+  auto module = (*device)->load(program);
+  if (!module)
+    return module.error();
+  auto kernel = chooseKernel((*module)->interface(), options.kernel);
+  if (!kernel)
+    return kernel.error();
+
+  auto inputs = bindArguments(**kernel, options.arguments);
+  if (!inputs)
+    return inputs.error();
+  for (const Assignment &output : options.outputs)
+    if (auto parameter = findBuffer(**kernel, "-out", output.name); !parameter)
+      return parameter.error();
+  std::vector<Expectation> expectations;
+  for (const Assignment &expected : options.expectations) {
+    auto parameter = findBuffer(**kernel, "-expect", expected.name);
+    if (!parameter)
+      return parameter.error();
+    auto expectation = parseExpectation(expected.name, (*parameter)->type, expected.value);
+    if (!expectation)
+      return expectation.error();
+    expectations.push_back(std::move(*expectation));
+  }
+
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  std::vector<Argument> arguments;
+  for (const BoundArgument &input : *inputs) {
+    if (!input.parameter->isBuffer()) {
+      arguments.push_back(Argument::scalar(input.parameter->type.scalar, input.bits));
+      continue;
+    }
+    auto buffer = (*device)->allocate(input.array.data.size());
+    if (!buffer)
+      return fail(argumentOf(**kernel, input.parameter->name), ": ", buffer.message());
+    if (Error error = (*buffer)->upload(input.array.data.data(), input.array.data.size()))
+      return error;
+    auto count = static_cast<int64_t>(input.array.numScalars() / input.parameter->type.lanes);
+    arguments.push_back(Argument::buffer(**buffer, input.parameter->type, count));
+    buffers.push_back(std::move(*buffer));
+  }
+  auto seconds = (*module)->launch((*kernel)->name, options.grid, arguments);
+  std::fputs((*module)->warnings().c_str(), stderr);
+  if (!seconds)
+    return seconds.error();
+
+  // Results are those of this first run. A readonly buffer is never read back.
+  std::vector<Array> results;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    results.push_back((*inputs)[i].array);
+    if ((*inputs)[i].parameter->mayBeWritten())
+      if (Error error = arguments[i].memory->download(results[i].data.data(), results[i].data.size()))
+        return error;
+  }
+  if (options.timedRuns)
+    if (Error error = measure(options.timedRuns, **module, **kernel, options.grid, arguments, *inputs))
+      return error;
+
+  auto resultOf = [&](const std::string &name) -> const Array & {
+    return results[static_cast<size_t>((*kernel)->find(name) - (*kernel)->parameters.data())];
+  };
+  for (const Assignment &output : options.outputs)
+    if (Error error = writeNpy(output.value, resultOf(output.name)))
+      return error;
+  if (options.print != Options::Print::None)
+    for (const BoundArgument &input : *inputs) {
+      const std::string &name = input.parameter->name;
+      bool all = options.print == Options::Print::All;
+      bool handled = names(options.outputs, name) || names(options.expectations, name);
+      if (input.parameter->mayBeWritten() && (all || !handled))
+        std::printf("%s\n", describeArray(name, resultOf(name), all).c_str());
+    }
+  for (const Expectation &expectation : expectations)
+    if (Error error = compareArrays(expectation, resultOf(expectation.name)))
+      return error;
+  return Error::success();
+}
+
+void printDevices() {
+  std::vector<DeviceEntry> entries = listDevices();
+  size_t width = 0;
+  for (const DeviceEntry &entry : entries)
+    width = std::max(width, entry.name.size());
+  for (const DeviceEntry &entry : entries)
+    std::printf("%-*s  %s%s\n", static_cast<int>(width), entry.name.c_str(), entry.present ? "" : "absent: ",
+                entry.text.c_str());
+}
+
+} // namespace qd::rt
