@@ -30,6 +30,10 @@ struct CodegenOptions {
 std::unique_ptr<llvm::Module> lowerToLLVM(mlir::ModuleOp module, const Target &target, const CodegenOptions &options,
                                           llvm::LLVMContext &context);
 
+/// NVPTX: the PTX text of what lowerToLLVM made of `module`.
+mlir::FailureOr<std::string> emitPTX(mlir::ModuleOp module, llvm::Module &lowered, const Target &target,
+                                     const CodegenOptions &options);
+
 /// SPIR-V for Vulkan: the module's words as bytes, validated for the chip's Vulkan version.
 mlir::FailureOr<std::string> emitSPIRV(mlir::ModuleOp module, const Target &target, const CodegenOptions &options);
 

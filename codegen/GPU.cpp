@@ -1,0 +1,84 @@
+//===- GPU.cpp - from expanded QIR to optimised LLVM IR ------------------------------------===//
+//
+// Purpose: lowerToLLVM: emits each kernel with GPUEmitter, then runs LLVM's function passes.
+// Input: a verified module after the expansions. Output: what instruction selection gets.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/Codegen.h"
+#include "codegen/Interface.h"
+#include "codegen/TargetMachine.h"
+#include "codegen/lower/GPUEmitter.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Passes/PassBuilder.h"
+
+using namespace mlir;
+
+namespace qd {
+
+static void setKernelAttributes(llvm::Function &function, const KernelInterface &interface, const Target &target) {
+  auto [x, y, z] = interface.block;
+  if (target.getBackend() == Backend::NVPTX) {
+    function.addFnAttr("nvvm.reqntid", llvm::join(ArrayRef<std::string>{std::to_string(x), std::to_string(y),
+                                                                      std::to_string(z)}, ","));
+    return;
+  }
+  std::string threads = std::to_string(x * y * z);
+  function.addFnAttr("amdgpu-flat-work-group-size", threads + "," + threads);
+  function.addFnAttr("uniform-work-group-size", "true");
+}
+
+/// Kernels call nothing, so only function passes have work to do.
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  static const llvm::OptimizationLevel levels[] = {llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1,
+                                                       llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
+  llvm::FunctionPassManager passes =
+      builder.buildFunctionSimplificationPipeline(levels[optLevel], llvm::ThinOrFullLTOPhase::None);
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      passes.run(function, functions);
+}
+
+std::unique_ptr<llvm::Module> lowerToLLVM(ModuleOp module, const Target &target, const CodegenOptions &options,
+                                          llvm::LLVMContext &context) {
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(target, options.optLevel);
+  if (!machine) {
+    module.emitError() << "this build of LLVM has no backend for " << target.str();
+    return nullptr;
+  }
+  auto lowered = std::make_unique<llvm::Module>("qir", context);
+  lowered->setTargetTriple(machine->getTargetTriple());
+  lowered->setDataLayout(machine->createDataLayout());
+  GPUEmitter emitter(*lowered, target);
+  for (KernelOp kernel : module.getOps<KernelOp>()) {
+    KernelInterface interface = describeKernel(kernel, target);
+    if (failed(emitter.emitKernel(kernel, interface)))
+      return nullptr;
+    setKernelAttributes(*emitter.getFunction(), interface, target);
+  }
+
+  std::string errors;
+  llvm::raw_string_ostream stream(errors);
+  if (llvm::verifyModule(*lowered, &stream)) {
+    module.emitError() << "internal error: lowering to " << target.str() << " made invalid LLVM IR: " << errors;
+    return nullptr;
+  }
+  if (options.optLevel > 0)
+    optimize(*lowered, *machine, options.optLevel);
+  return lowered;
+}
+
+} // namespace qd

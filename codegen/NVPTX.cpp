@@ -1,0 +1,23 @@
+//===- NVPTX.cpp - from optimised LLVM IR to PTX and cubin ----------------------------------===//
+//
+// Input: what lowerToLLVM made for an NVPTX target. Output: PTX text; a cubin where ptxas is at hand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/Codegen.h"
+#include "codegen/TargetMachine.h"
+
+using namespace mlir;
+
+namespace qd {
+
+FailureOr<std::string> emitPTX(ModuleOp module, llvm::Module &lowered, const Target &target,
+                               const CodegenOptions &options) {
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(target, options.optLevel);
+  llvm::Expected<std::string> ptx = runCodeGenerator(lowered, *machine, llvm::CodeGenFileType::AssemblyFile);
+  if (!ptx)
+    return module.emitError() << target.str() << ": " << llvm::toString(ptx.takeError());
+  return std::move(*ptx);
+}
+
+} // namespace qd

@@ -1,0 +1,29 @@
+//===- TargetMachine.h - LLVM's side of a chip ---------------------------------------===//
+//
+// Purpose: makes the LLVM target machine of an NVPTX or AMDGCN target, and runs its code generator.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_CODEGEN_TARGETMACHINE_H
+#define QD_CODEGEN_TARGETMACHINE_H
+
+#include "ir/Targets.h"
+
+#include "llvm/IR/Module.h"
+#include "llvm/Support/CodeGen.h"
+#include "llvm/Target/TargetMachine.h"
+#include <memory>
+#include <string>
+
+namespace qd {
+
+/// Null only when LLVM was built without the backend.
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(const Target &target, unsigned optLevel);
+
+/// Runs instruction selection and emission; the error is what LLVM diagnosed. Changes the module.
+llvm::Expected<std::string> runCodeGenerator(llvm::Module &module, llvm::TargetMachine &machine,
+                                             llvm::CodeGenFileType fileType);
+
+} // namespace qd
+
+#endif

@@ -1,0 +1,242 @@
+//===- GPUEmitter.cpp - kernels, arguments and the walk over ops ---------------------===//
+
+#include "codegen/lower/GPUEmitter.h"
+
+#include "codegen/lower/Elementwise.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace qd {
+
+static constexpr unsigned globalSpace = 1;
+
+//===----------------------------------------------------------------------===//
+// Kernels and their arguments
+//===----------------------------------------------------------------------===//
+
+void GPUEmitter::createFunction(const KernelInterface &interface) {
+  llvm::LLVMContext &context = module.getContext();
+  SmallVector<llvm::Type *> types;
+  for (const ArgInterface &arg : interface.args) {
+    if (arg.isBuffer)
+      types.push_back(llvm::PointerType::get(context, globalSpace));
+    else
+      types.push_back(arg.type.isInteger(1) ? b.getInt8Ty() : convertScalarType(context, arg.type));
+    if (arg.isBuffer && arg.passesSize)
+      types.push_back(b.getInt64Ty());
+  }
+  auto *type = llvm::FunctionType::get(b.getVoidTy(), types, /*isVarArg=*/false);
+  function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, interface.name, module);
+  function->setCallingConv(isNVPTX() ? llvm::CallingConv::PTX_Kernel : llvm::CallingConv::AMDGPU_KERNEL);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr(llvm::Attribute::Convergent);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+
+  llvm::Argument *next = function->arg_begin();
+  for (auto [i, arg] : llvm::enumerate(interface.args)) {
+    Value argument = kernel.getArg(i);
+    next->setName(arg.name);
+    next->addAttr(llvm::Attribute::NoUndef);
+    if (!arg.isBuffer) {
+      set(argument, arg.type.isInteger(1) ? b.CreateTrunc(next, b.getInt1Ty()) : next);
+      ++next;
+      continue;
+    }
+    if (arg.access & KernelOp::NoAlias)
+      next->addAttr(llvm::Attribute::NoAlias);
+    if (arg.access & KernelOp::ReadOnly)
+      next->addAttr(llvm::Attribute::ReadOnly);
+    if (arg.access & KernelOp::WriteOnly)
+      next->addAttr(llvm::Attribute::WriteOnly);
+    next->addAttr(llvm::Attribute::getWithAlignment(context, llvm::Align(getStorageBytes(arg.type))));
+    set(argument, next++);
+    if (arg.passesSize)
+      counts[argument] = next++;
+  }
+}
+
+LogicalResult GPUEmitter::emitKernel(KernelOp op, const KernelInterface &interface) {
+  kernel = op;
+  values.clear();
+  counts.clear();
+  std::fill_n(threadIds, 3, nullptr);
+  std::fill_n(blockIds, 3, nullptr);
+  std::fill_n(gridDims, 3, nullptr);
+  threadIndex = laneId = nullptr;
+  createFunction(interface);
+  if (failed(emitRegion(kernel.getBody())))
+    return failure();
+  b.CreateRetVoid();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult GPUEmitter::emitRegion(Region &region) {
+  for (Operation &op : region.front().without_terminator())
+    if (failed(emitOp(&op)))
+      return failure();
+  return success();
+}
+
+static Lowering findLowering(Operation *op, bool isNVPTX) {
+  static const llvm::StringMap<LoweringRow> index = [] {
+    llvm::StringMap<LoweringRow> map;
+    for (auto rows : {getIndexLowerings(), getMemoryLowerings(), getBlockLowerings(), getSubgroupLowerings()})
+      for (const LoweringRow &row : rows)
+        map[row.name] = row;
+    return map;
+  }();
+  auto row = index.find(op->getName().getStringRef());
+  if (row == index.end())
+    return nullptr;
+  return isNVPTX ? row->second.nvptx : row->second.amdgcn;
+}
+
+LogicalResult GPUEmitter::emitOp(Operation *op) {
+  if (Lowering lower = findLowering(op, isNVPTX())) {
+    lower(*this, op);
+    return success();
+  }
+  if (isa<scf::IfOp>(op))
+    return emitScfIf(op);
+  if (isa<scf::ForOp>(op))
+    return emitScfFor(op);
+  if (isa<scf::WhileOp>(op))
+    return emitScfWhile(op);
+
+  SmallVector<llvm::Value *> operands, results;
+  for (Value operand : op->getOperands())
+    operands.push_back(get(operand));
+  if (!lowerElementwise(b, op, operands, results))
+    return op->emitOpError() << "is not supported on " << target.str();
+  for (auto [result, lowered] : llvm::zip_equal(op->getResults(), results))
+    set(result, lowered);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+llvm::BasicBlock *GPUEmitter::createBlock(const char *name) {
+  return llvm::BasicBlock::Create(module.getContext(), name, function);
+}
+
+llvm::Value *GPUEmitter::emitIf(llvm::Value *condition, llvm::function_ref<llvm::Value *()> then,
+                                llvm::Value *otherwise) {
+  llvm::BasicBlock *before = b.GetInsertBlock(), *thenBlock = createBlock("then"), *join = createBlock("join");
+  b.CreateCondBr(condition, thenBlock, join);
+  b.SetInsertPoint(thenBlock);
+  llvm::Value *value = then();
+  llvm::BasicBlock *thenEnd = b.GetInsertBlock();
+  b.CreateBr(join);
+  b.SetInsertPoint(join);
+  if (!value)
+    return nullptr;
+  llvm::PHINode *phi = b.CreatePHI(value->getType(), 2);
+  phi->addIncoming(value, thenEnd);
+  phi->addIncoming(otherwise, before);
+  return phi;
+}
+
+LogicalResult GPUEmitter::emitScfIf(Operation *op) {
+  auto ifOp = cast<scf::IfOp>(op);
+  bool hasElse = !ifOp.getElseRegion().empty();
+  llvm::BasicBlock *thenBlock = createBlock("then");
+  llvm::BasicBlock *elseBlock = hasElse ? createBlock("else") : nullptr;
+  llvm::BasicBlock *join = createBlock("join");
+  b.CreateCondBr(get(ifOp.getCondition()), thenBlock, hasElse ? elseBlock : join);
+
+  SmallVector<llvm::PHINode *> phis;
+  b.SetInsertPoint(join);
+  for (Value result : ifOp.getResults()) {
+    phis.push_back(b.CreatePHI(convertScalarType(module.getContext(), result.getType()), 2));
+    set(result, phis.back());
+  }
+  auto emitBranch = [&](Region &region, llvm::BasicBlock *block) -> LogicalResult {
+    b.SetInsertPoint(block);
+    if (failed(emitRegion(region)))
+      return failure();
+    for (auto [phi, value] : llvm::zip(phis, region.front().getTerminator()->getOperands()))
+      phi->addIncoming(get(value), b.GetInsertBlock());
+    b.CreateBr(join);
+    return success();
+  };
+  if (failed(emitBranch(ifOp.getThenRegion(), thenBlock)) ||
+      (hasElse && failed(emitBranch(ifOp.getElseRegion(), elseBlock))))
+    return failure();
+  b.SetInsertPoint(join);
+  return success();
+}
+
+LogicalResult GPUEmitter::emitScfFor(Operation *op) {
+  auto forOp = cast<scf::ForOp>(op);
+  llvm::BasicBlock *before = b.GetInsertBlock(), *header = createBlock("loop"), *body = createBlock("body"),
+                   *exit = createBlock("exit");
+  b.CreateBr(header);
+  b.SetInsertPoint(header);
+  llvm::PHINode *iv = b.CreatePHI(get(forOp.getLowerBound())->getType(), 2);
+  iv->addIncoming(get(forOp.getLowerBound()), before);
+  set(forOp.getInductionVar(), iv);
+  SmallVector<llvm::PHINode *> carried;
+  for (auto [init, argument, result] :
+       llvm::zip_equal(forOp.getInitArgs(), forOp.getRegionIterArgs(), forOp.getResults())) {
+    llvm::PHINode *phi = b.CreatePHI(get(init)->getType(), 2);
+    phi->addIncoming(get(init), before);
+    carried.push_back(phi);
+    set(argument, phi);
+    set(result, phi);
+  }
+  llvm::Value *bound = get(forOp.getUpperBound());
+  b.CreateCondBr(forOp.getUnsignedCmp() ? b.CreateICmpULT(iv, bound) : b.CreateICmpSLT(iv, bound), body, exit);
+
+  b.SetInsertPoint(body);
+  if (failed(emitRegion(forOp.getRegion())))
+    return failure();
+  for (auto [phi, value] : llvm::zip_equal(carried, forOp.getBody()->getTerminator()->getOperands()))
+    phi->addIncoming(get(value), b.GetInsertBlock());
+  iv->addIncoming(b.CreateAdd(iv, get(forOp.getStep())), b.GetInsertBlock());
+  b.CreateBr(header);
+  b.SetInsertPoint(exit);
+  return success();
+}
+
+LogicalResult GPUEmitter::emitScfWhile(Operation *op) {
+  auto whileOp = cast<scf::WhileOp>(op);
+  llvm::BasicBlock *before = b.GetInsertBlock(), *header = createBlock("loop"), *body = createBlock("body"),
+                   *exit = createBlock("exit");
+  b.CreateBr(header);
+  b.SetInsertPoint(header);
+  SmallVector<llvm::PHINode *> carried;
+  for (auto [init, argument] : llvm::zip_equal(whileOp.getInits(), whileOp.getBeforeArguments())) {
+    llvm::PHINode *phi = b.CreatePHI(get(init)->getType(), 2);
+    phi->addIncoming(get(init), before);
+    carried.push_back(phi);
+    set(argument, phi);
+  }
+  if (failed(emitRegion(whileOp.getBefore())))
+    return failure();
+  scf::ConditionOp condition = whileOp.getConditionOp();
+  for (auto [value, argument, result] :
+       llvm::zip_equal(condition.getArgs(), whileOp.getAfterArguments(), whileOp.getResults())) {
+    set(argument, get(value));
+    set(result, get(value));
+  }
+  b.CreateCondBr(get(condition.getCondition()), body, exit);
+
+  b.SetInsertPoint(body);
+  if (failed(emitRegion(whileOp.getAfter())))
+    return failure();
+  for (auto [phi, value] : llvm::zip_equal(carried, whileOp.getAfterBody()->getTerminator()->getOperands()))
+    phi->addIncoming(get(value), b.GetInsertBlock());
+  b.CreateBr(header);
+  b.SetInsertPoint(exit);
+  return success();
+}
+
+} // namespace qd

@@ -1,0 +1,94 @@
+//===- GPUEmitter.h - from expanded QIR to LLVM IR, one thread at a time -----------===//
+//
+// Purpose: walks a kernel and emits scalar LLVM IR for NVPTX or AMDGCN. Arith and math go through
+// Elementwise.h; the ops of qd through the tables of their families, a column a backend.
+// Input: a verified module after the expansions. Output: one LLVM kernel function a QIR kernel, unoptimised.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_CODEGEN_LOWER_GPUEMITTER_H
+#define QD_CODEGEN_LOWER_GPUEMITTER_H
+
+#include "codegen/Interface.h"
+#include "ir/Dialect.h"
+#include "ir/Targets.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace qd {
+
+class GPUEmitter;
+
+/// Emits one op; sets the values of its results.
+using Lowering = void (*)(GPUEmitter &, mlir::Operation *);
+
+/// A row of a family's table.
+struct LoweringRow {
+  const char *name; ///< the op
+  Lowering nvptx, amdgcn;
+};
+
+llvm::ArrayRef<LoweringRow> getIndexLowerings();
+llvm::ArrayRef<LoweringRow> getMemoryLowerings();
+llvm::ArrayRef<LoweringRow> getBlockLowerings();
+llvm::ArrayRef<LoweringRow> getSubgroupLowerings();
+
+class GPUEmitter {
+public:
+  GPUEmitter(llvm::Module &module, const Target &target) : module(module), target(target), b(module.getContext()) {}
+
+  /// Emits a kernel; diagnoses an op that has no lowering.
+  mlir::LogicalResult emitKernel(KernelOp kernel, const KernelInterface &interface);
+
+  //===--- for the lowerings of the families ---------------------------------===//
+
+  llvm::Module &module;
+  const Target &target;
+  llvm::IRBuilder<> b; ///< stands where the next instruction goes
+
+  llvm::Value *get(mlir::Value value) const { return values.lookup(value); }
+  void set(mlir::Value value, llvm::Value *lowered) { values[value] = lowered; }
+  KernelOp getKernel() const { return kernel; }
+  llvm::Function *getFunction() const { return function; }
+
+  bool isNVPTX() const { return target.getBackend() == Backend::NVPTX; }
+  /// Whether the block's last subgroup lacks lanes.
+  bool hasPartialSubgroup() { return kernel.getNumThreads() % target.subgroupSize != 0; }
+  /// The passed element count of a buffer argument (i64).
+  llvm::Value *getCount(mlir::Value buffer) const { return counts.lookup(buffer); }
+
+  /// thread_id and block_id along a dimension, as i32 with their known range.
+  llvm::Value *getThreadId(unsigned dim);
+  llvm::Value *getBlockId(unsigned dim);
+  llvm::Value *getGridDim(unsigned dim);
+  /// The thread's number in its block, and its lane, as i32.
+  llvm::Value *getThreadIndex();
+  llvm::Value *getLaneId();
+
+  /// `value` in the integer type `type` (i32 or i64): index values are not negative.
+  llvm::Value *widen(llvm::Value *value, mlir::Type type);
+  /// Splits the block here: `then` is emitted where `condition` holds, and both ways meet again. A phi joins the
+  /// value that `then` returns with `otherwise` (both may be null).
+  llvm::Value *emitIf(llvm::Value *condition, llvm::function_ref<llvm::Value *()> then, llvm::Value *otherwise);
+
+private:
+  mlir::LogicalResult emitRegion(mlir::Region &region);
+  mlir::LogicalResult emitOp(mlir::Operation *op);
+  mlir::LogicalResult emitScfIf(mlir::Operation *op);
+  mlir::LogicalResult emitScfFor(mlir::Operation *op);
+  mlir::LogicalResult emitScfWhile(mlir::Operation *op);
+  llvm::BasicBlock *createBlock(const char *name);
+  void createFunction(const KernelInterface &interface);
+
+  KernelOp kernel;
+  llvm::Function *function = nullptr;
+  llvm::DenseMap<mlir::Value, llvm::Value *> values, counts;
+  /// Index values that were asked for, in the entry block.
+  llvm::Value *threadIds[3] = {}, *blockIds[3] = {}, *gridDims[3] = {}, *threadIndex = nullptr, *laneId = nullptr;
+};
+
+} // namespace qd
+
+#endif

@@ -1,0 +1,89 @@
+//===- Memory.cpp - buffers and shared arrays on NVPTX and AMDGCN ------------------------===//
+
+#include "codegen/lower/GPUEmitter.h"
+
+#include "codegen/lower/Elementwise.h"
+
+using namespace mlir;
+
+namespace qd {
+
+static constexpr unsigned sharedSpace = 3;
+
+/// The type that an element has in memory: a byte for i1.
+static llvm::Type *getStorageType(GPUEmitter &e, Type element) {
+  return element.isInteger(1) ? e.b.getInt8Ty() : convertScalarType(e.module.getContext(), element);
+}
+
+template <typename Op> static llvm::Value *emitAddress(GPUEmitter &e, Op op, Type element) {
+  ArrayRef<int64_t> shape;
+  if (auto shared = dyn_cast<SharedType>(op.getArray().getType()))
+    shape = shared.getShape();
+  // A block's array is smaller than 2 GiB; a buffer may not be.
+  llvm::Type *indexType = shape.empty() ? e.b.getInt64Ty() : e.b.getInt32Ty();
+  auto indices = op.getIndices();
+  auto next = indices.begin();
+  llvm::Value *offset = nullptr;
+  for (auto [i, literal] : llvm::enumerate(op.getStaticIndices())) {
+    llvm::Value *index = ShapedType::isDynamic(literal) ? e.b.CreateSExtOrTrunc(e.get(*next++), indexType)
+                                                        : llvm::ConstantInt::get(indexType, literal);
+    offset = offset ? e.b.CreateAdd(e.b.CreateMul(offset, llvm::ConstantInt::get(indexType, shape[i])), index) : index;
+  }
+  return e.b.CreateInBoundsGEP(getStorageType(e, element), e.get(op.getArray()), offset);
+}
+
+static void lowerLoad(GPUEmitter &e, Operation *op) {
+  auto load = cast<LoadOp>(op);
+  Type element = load.getType();
+  auto emit = [&]() -> llvm::Value * {
+    llvm::Value *value = e.b.CreateAlignedLoad(getStorageType(e, element), emitAddress(e, load, element),
+                                               llvm::Align(getStorageBytes(element)));
+    return element.isInteger(1) ? e.b.CreateICmpNE(value, e.b.getInt8(0)) : value;
+  };
+  e.set(load, load.getPredicate() ? e.emitIf(e.get(load.getPredicate()), emit, e.get(load.getOtherwise())) : emit());
+}
+
+static void lowerStore(GPUEmitter &e, Operation *op) {
+  auto store = cast<StoreOp>(op);
+  Type element = store.getValue().getType();
+  auto emit = [&]() -> llvm::Value * {
+    llvm::Value *value = e.get(store.getValue());
+    if (element.isInteger(1))
+      value = e.b.CreateZExt(value, e.b.getInt8Ty());
+    e.b.CreateAlignedStore(value, emitAddress(e, store, element), llvm::Align(getStorageBytes(element)));
+    return nullptr;
+  };
+  if (store.getPredicate())
+    e.emitIf(e.get(store.getPredicate()), emit, nullptr);
+  else
+    emit();
+}
+
+static void lowerSharedAlloc(GPUEmitter &e, Operation *op) {
+  SharedType type = cast<SharedAllocOp>(op).getType();
+  auto *arrayType = llvm::ArrayType::get(getStorageType(e, type.getElementType()), type.getNumElements());
+  auto *array = new llvm::GlobalVariable(e.module, arrayType, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
+                                         llvm::PoisonValue::get(arrayType), e.getKernel().getSymName() + ".shared",
+                                         /*InsertBefore=*/nullptr, llvm::GlobalValue::NotThreadLocal, sharedSpace);
+  array->setAlignment(llvm::Align(16));
+  e.set(op->getResult(0), array);
+}
+
+static void lowerSize(GPUEmitter &e, Operation *op) {
+  auto size = cast<SizeOp>(op);
+  llvm::Value *count = e.getCount(size.getBuffer());
+  e.set(size, size.getType().isInteger(64) ? count : e.b.CreateTrunc(count, e.b.getInt32Ty()));
+}
+
+llvm::ArrayRef<LoweringRow> getMemoryLowerings() {
+  static constexpr LoweringRow rows[] = {
+      // op, nvptx, amdgcn
+      {"qd.load", lowerLoad, lowerLoad},
+      {"qd.store", lowerStore, lowerStore},
+      {"qd.shared.alloc", lowerSharedAlloc, lowerSharedAlloc},
+      {"qd.size", lowerSize, lowerSize},
+  };
+  return rows;
+}
+
+} // namespace qd

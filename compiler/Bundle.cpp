@@ -1,0 +1,82 @@
+//===- Bundle.cpp - OffloadBinary entries ---------------------------------------------------------===//
+
+#include "compiler/Bundle.h"
+
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "llvm/Object/OffloadBinary.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using llvm::object::OffloadBinary;
+
+namespace qd {
+
+namespace {
+struct KindRow {
+  llvm::object::ImageKind image;
+  llvm::object::OffloadKind producer;
+  const char *triple;
+};
+} // namespace
+
+static const KindRow &getRow(CodeKind kind) {
+  using namespace llvm::object;
+  static constexpr KindRow rows[] = {
+      {IMG_PTX, OFK_Cuda, "nvptx64-nvidia-cuda"},
+      {IMG_Cubin, OFK_Cuda, "nvptx64-nvidia-cuda"},
+      {IMG_Object, OFK_HIP, "amdgcn-amd-amdhsa"},
+      {IMG_SPIRV, OFK_None, "spirv64-vulkan"},
+  };
+  return rows[unsigned(kind)];
+}
+
+static std::string write(llvm::object::ImageKind image, llvm::object::OffloadKind producer,
+                         ArrayRef<std::pair<StringRef, StringRef>> strings, StringRef bytes) {
+  OffloadBinary::OffloadingImage entry;
+  entry.TheImageKind = image;
+  entry.TheOffloadKind = producer;
+  for (auto [key, value] : strings)
+    entry.StringData[key] = value;
+  entry.Image = llvm::MemoryBuffer::getMemBuffer(bytes, "", /*RequiresNullTerminator=*/false);
+  std::string blob = OffloadBinary::write(entry).str().str();
+  // Entries follow each other at multiples of the container's alignment.
+  blob.resize(llvm::alignTo(blob.size(), OffloadBinary::getAlignment()));
+  return blob;
+}
+
+std::string packVariant(const Target &target, CodeKind kind, StringRef code, StringRef interface) {
+  const KindRow &row = getRow(kind);
+  std::string size = std::to_string(target.subgroupSize);
+  return write(row.image, row.producer,
+               {{"triple", row.triple},
+                {"arch", target.chip->name},
+                {"qdb.version", bundleVersion},
+                {"subgroup_size", size},
+                {"qdb.interface", interface}},
+               code);
+}
+
+/// Keeps of each file location the file's name, so that bytes do not depend on where the input lies.
+static void dropPaths(ModuleOp module) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([](FileLineColRange range) -> std::optional<Attribute> {
+    StringRef name = llvm::sys::path::filename(range.getFilename().getValue());
+    return FileLineColRange::get(StringAttr::get(range.getContext(), name), range.getStartLine(),
+                                 range.getStartColumn(), range.getEndLine(), range.getEndColumn());
+  });
+  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/false, /*replaceLocs=*/true);
+}
+
+std::string packQIR(ModuleOp module) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  dropPaths(*copy);
+  std::string bytes;
+  llvm::raw_string_ostream stream(bytes);
+  // Writing bytecode of the current version cannot fail.
+  (void)writeBytecodeToFile(*copy, stream);
+  return write(llvm::object::IMG_None, llvm::object::OFK_None, {{"triple", "qir"}, {"qdb.version", bundleVersion}},
+               bytes);
+}
+
+} // namespace qd

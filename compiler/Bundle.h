@@ -1,0 +1,31 @@
+//===- Bundle.h - writing .qdb files ---------------------------------------------------------===//
+//
+// Purpose: packs variants and their QIR into LLVM's OffloadBinary container. The same input gives the same bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_COMPILER_BUNDLE_H
+#define QD_COMPILER_BUNDLE_H
+
+#include "ir/Targets.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+
+namespace qd {
+
+/// Version of the container's keys and of the interface's JSON.
+constexpr const char *bundleVersion = "1";
+
+/// What a variant's code is.
+enum class CodeKind { PTX, Cubin, HSACO, SPIRV };
+
+/// One variant as a container entry.
+std::string packVariant(const Target &target, CodeKind kind, llvm::StringRef code, llvm::StringRef interface);
+
+/// The QIR that all variants come from as an entry: bytecode without paths.
+std::string packQIR(mlir::ModuleOp module);
+
+} // namespace qd
+
+#endif

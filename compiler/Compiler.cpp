@@ -1,0 +1,261 @@
+//===- Compiler.cpp - from QIR text to an artifact ---------------------------------------------------===//
+
+#include "compiler/Compiler.h"
+
+#include "codegen/Codegen.h"
+#include "codegen/Interface.h"
+#include "compiler/Bundle.h"
+#include "compiler/Pipeline.h"
+#include "compiler/Session.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace qd {
+
+const std::vector<EmitKind> &getEmitKinds() {
+  static const std::vector<EmitKind> kinds = {
+      {"qir", "the input, verified and printed in canonical form"},
+      {"expanded", "QIR after the expansions for the target"},
+      {"llvm", "LLVM IR as instruction selection gets it (nvptx, amdgcn, cpu)"},
+      {"asm", "the target's assembly text"},
+      {"ptx", "PTX text (nvptx)"},
+      {"cubin", "machine code by ptxas, where it is found (nvptx)"},
+      {"hsaco", "a linked code object (amdgcn)"},
+      {"spirv", "a SPIR-V binary (spirv)"},
+      {"spirv-asm", "SPIR-V as text (spirv)"},
+      {"qdb", "a bundle of all targets, for qdc-run and libqdruntime"},
+      {"stats", "instructions, shuffles, barriers and memory of each kernel"},
+  };
+  return kinds;
+}
+
+namespace {
+/// Compiles one parsed module for one target after the other.
+class Compilation {
+public:
+  Compilation(Session &session, ModuleOp module, const CompileOptions &options)
+      : session(session), module(module), options(options) {}
+
+  FailureOr<std::string> emit(const Target &target, StringRef kind);
+  FailureOr<std::string> emitBundle(ArrayRef<Target> targets);
+
+private:
+  FailureOr<OwningOpRef<ModuleOp>> expand(const Target &target);
+  FailureOr<std::string> refuse(const Target &target, StringRef kind);
+  FailureOr<std::string> emitLLVM(ModuleOp expanded, const Target &target, StringRef kind);
+
+  Session &session;
+  ModuleOp module;
+  const CompileOptions &options;
+};
+} // namespace
+
+static std::string print(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream);
+  stream << "\n";
+  return text;
+}
+
+FailureOr<OwningOpRef<ModuleOp>> Compilation::expand(const Target &target) {
+  OwningOpRef<ModuleOp> expanded = module.clone();
+  PipelineOptions pipeline;
+  pipeline.divergence = options.divergent == "allow"  ? DivergencePolicy::Allow
+                        : options.divergent == "warn" ? DivergencePolicy::Warn
+                                                      : DivergencePolicy::Error;
+  pipeline.remarks = options.remarks == "expand";
+  if (failed(runPipeline(*expanded, target, pipeline)))
+    return failure();
+  return expanded;
+}
+
+FailureOr<std::string> Compilation::refuse(const Target &target, StringRef kind) {
+  session.error("target " + getBackendName(target.getBackend()) + " has no '" + kind + "' output");
+  return failure();
+}
+
+FailureOr<std::string> Compilation::emitLLVM(ModuleOp expanded, const Target &target, StringRef kind) {
+  CodegenOptions codegen{options.optLevel};
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> lowered = lowerToLLVM(expanded, target, codegen, context);
+  if (!lowered)
+    return failure();
+  if (kind == "llvm") {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    lowered->print(stream, nullptr);
+    return text;
+  }
+  if (target.getBackend() == Backend::NVPTX && (kind == "ptx" || kind == "asm"))
+    return emitPTX(expanded, *lowered, target, codegen);
+  return refuse(target, kind);
+}
+
+FailureOr<std::string> Compilation::emit(const Target &target, StringRef kind) {
+  FailureOr<OwningOpRef<ModuleOp>> expanded = expand(target);
+  if (failed(expanded))
+    return failure();
+  if (kind == "expanded")
+    return print(**expanded);
+  CodegenOptions codegen{options.optLevel};
+  switch (target.getBackend()) {
+  case Backend::NVPTX:
+  case Backend::AMDGCN:
+    return emitLLVM(**expanded, target, kind);
+  case Backend::SPIRV:
+  case Backend::CPU:
+  case Backend::Interp:
+    return refuse(target, kind);
+  }
+  return failure();
+}
+
+static std::vector<KernelInterface> describeKernels(ModuleOp module, const Target &target) {
+  std::vector<KernelInterface> kernels;
+  for (KernelOp kernel : module.getOps<KernelOp>())
+    kernels.push_back(describeKernel(kernel, target));
+  return kernels;
+}
+
+FailureOr<std::string> Compilation::emitBundle(ArrayRef<Target> targets) {
+  std::string bundle;
+  for (const Target &target : targets) {
+    FailureOr<std::string> code;
+    CodeKind kind = CodeKind::PTX;
+    if (target.getBackend() == Backend::NVPTX) {
+      code = emit(target, "ptx");
+    } else if (target.getBackend() == Backend::AMDGCN) {
+      code = emit(target, "hsaco");
+      kind = CodeKind::HSACO;
+    } else if (target.getBackend() == Backend::SPIRV) {
+      code = emit(target, "spirv");
+      kind = CodeKind::SPIRV;
+    } else {
+      session.error("target " + getBackendName(target.getBackend()) + " runs from a bundle's QIR; leave it out");
+      return failure();
+    }
+    if (failed(code))
+      return failure();
+    bundle += packVariant(target, kind, *code, printInterface(describeKernels(module, target)));
+  }
+  if (!options.stripQir)
+    bundle += packQIR(module);
+  return bundle;
+}
+
+/// What a target gives when no output is asked for.
+static StringRef getDefaultEmit(Backend backend) {
+  switch (backend) {
+  case Backend::NVPTX:
+    return "ptx";
+  case Backend::AMDGCN:
+    return "hsaco";
+  case Backend::SPIRV:
+    return "spirv";
+  case Backend::CPU:
+    return "asm";
+  case Backend::Interp:
+    return "qir";
+  }
+  return "qir";
+}
+
+static bool checkOptions(Session &session, const CompileOptions &options) {
+  auto isOneOf = [](StringRef value, ArrayRef<StringRef> legal) { return llvm::is_contained(legal, value); };
+  if (!options.emit.empty() && llvm::none_of(getEmitKinds(), [&](const EmitKind &k) { return options.emit == k.name; })) {
+    auto names = llvm::map_range(getEmitKinds(), [](const EmitKind &k) { return StringRef(k.name); });
+    session.error("unknown output '" + options.emit + "', expected one of " + llvm::join(names, ", "));
+    return false;
+  }
+  if (options.optLevel > 3) {
+    session.error("optimisation level " + llvm::Twine(options.optLevel) + " is not one of 0, 1, 2, 3");
+    return false;
+  }
+  if (!isOneOf(options.divergent, {"error", "warn", "allow"})) {
+    session.error("unknown divergence policy '" + options.divergent + "', expected error, warn or allow");
+    return false;
+  }
+  if (!isOneOf(options.remarks, {"", "expand"})) {
+    session.error("unknown pass '" + options.remarks + "' to report on, expected expand");
+    return false;
+  }
+  return true;
+}
+
+/// The targets that the options name; a bundle holds Vulkan code for every subgroup size unless one is named.
+static FailureOr<SmallVector<Target>> findTargets(Session &session, const CompileOptions &options, bool isBundle) {
+  SmallVector<Target> targets;
+  for (StringRef name : options.targets) {
+    llvm::Expected<Target> target = findTarget(name, options.subgroupSize);
+    if (!target) {
+      session.error(llvm::toString(target.takeError()));
+      return failure();
+    }
+    if (isBundle && target->getBackend() == Backend::SPIRV && !options.subgroupSize && !name.contains('@')) {
+      for (unsigned size = 4; size <= 64; size *= 2)
+        targets.push_back({target->chip, size});
+      continue;
+    }
+    targets.push_back(*target);
+  }
+  return targets;
+}
+
+static FailureOr<std::string> run(Session &session, std::string_view qir, std::string_view name,
+                                  const CompileOptions &options) {
+  if (!checkOptions(session, options))
+    return failure();
+  bool isBundle = options.emit == "qdb" || (options.emit.empty() && options.targets.size() > 1);
+  FailureOr<SmallVector<Target>> targets = findTargets(session, options, isBundle);
+  if (failed(targets))
+    return failure();
+  ModuleOp module = session.parse(StringRef(qir.data(), qir.size()), StringRef(name.data(), name.size()));
+  if (!module)
+    return failure();
+  if (options.emit == "qir")
+    return print(module);
+  if (targets->empty()) {
+    session.error("no target: name one with -target=nvptx, amdgcn, spirv or cpu");
+    return failure();
+  }
+  Compilation compilation(session, module, options);
+  if (isBundle)
+    return compilation.emitBundle(*targets);
+  if (targets->size() > 1) {
+    session.error("output '" + options.emit + "' takes one target, found " + llvm::Twine(targets->size()) +
+                  "; only a bundle (qdb) holds several");
+    return failure();
+  }
+  const Target &target = targets->front();
+  return compilation.emit(target, options.emit.empty() ? getDefaultEmit(target.getBackend()) : StringRef(options.emit));
+}
+
+CompileResult compile(std::string_view qir, std::string_view name, const CompileOptions &options) {
+  Session session;
+  FailureOr<std::string> data = run(session, qir, name, options);
+  CompileResult result;
+  result.ok = succeeded(data);
+  if (result.ok)
+    result.data = std::move(*data);
+  result.diagnostics = std::move(session.getDiagnostics());
+  return result;
+}
+
+std::string describeTargets() {
+  std::string text = "target  chip        subgroup sizes          shared memory  known as\n";
+  for (const Chip &chip : getChips())
+    text += llvm::formatv("{0,-7} {1,-11} {2,-23} {3,3} KiB        {4}\n", getBackendName(chip.backend), chip.name,
+                          listSubgroupSizes(chip), chip.sharedBytes / 1024, chip.note);
+  return text;
+}
+
+std::string getVersionText() { return "qdc 0.1.0 (LLVM " LLVM_VERSION_STRING ")"; }
+
+} // namespace qd

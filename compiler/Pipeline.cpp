@@ -1,0 +1,21 @@
+//===- Pipeline.cpp - the stages of a compilation, in order ----------------------------------===//
+
+#include "compiler/Pipeline.h"
+
+#include "ir/Dialect.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace qd {
+
+LogicalResult runPipeline(ModuleOp module, const Target &target, const PipelineOptions &options) {
+  PassManager passes(module.getContext());
+  // Collective ops stand where all lanes of their scope come together.
+  passes.addNestedPass<KernelOp>(createCheckUniformityPass(options.divergence));
+  // No reductions and no tiles wider than the target's subgroup are left.
+  passes.addNestedPass<KernelOp>(createExpandSubgroupPass(target));
+  return passes.run(module);
+}
+
+} // namespace qd
