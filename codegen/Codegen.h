@@ -12,6 +12,7 @@
 #include "ir/Targets.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
 #include <memory>
 #include <string>
 
@@ -29,6 +30,13 @@ struct CodegenOptions {
 /// NVPTX and AMDGCN: LLVM IR as instruction selection gets it, optimised at `optLevel`.
 std::unique_ptr<llvm::Module> lowerToLLVM(mlir::ModuleOp module, const Target &target, const CodegenOptions &options,
                                           llvm::LLVMContext &context);
+
+enum class AMDGCNOutput { Assembly, Object, HSACO };
+
+/// AMDGCN: emits what `lowerToLLVM` made, and uses `module` up. The bytes depend on the input alone. Every kernel
+/// of the module is in the result, or an error says which is missing.
+llvm::Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMDGCNOutput output,
+                                       const CodegenOptions &options);
 
 /// NVPTX: the PTX text of what lowerToLLVM made of `module`.
 mlir::FailureOr<std::string> emitPTX(mlir::ModuleOp module, llvm::Module &lowered, const Target &target,

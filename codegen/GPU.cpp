@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/AMDGCN.h"
 #include "codegen/Codegen.h"
 #include "codegen/Interface.h"
+#include "codegen/OptionLock.h"
 #include "codegen/TargetMachine.h"
 #include "codegen/lower/GPUEmitter.h"
 
@@ -26,13 +28,12 @@ static void setKernelAttributes(llvm::Function &function, const KernelInterface 
                                                                       std::to_string(z)}, ","));
     return;
   }
-  std::string threads = std::to_string(x * y * z);
-  function.addFnAttr("amdgpu-flat-work-group-size", threads + "," + threads);
-  function.addFnAttr("uniform-work-group-size", "true");
+  setAMDGCNKernelABI(function, target, x * y * z);
 }
 
 /// Kernels call nothing, so only function passes have work to do.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
+  auto lock = lockOptionsForUse();
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager callGraph;
@@ -54,14 +55,18 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
 
 std::unique_ptr<llvm::Module> lowerToLLVM(ModuleOp module, const Target &target, const CodegenOptions &options,
                                           llvm::LLVMContext &context) {
-  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(target, options.optLevel);
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(target, options.optLevel);
   if (!machine) {
-    module.emitError() << "this build of LLVM has no backend for " << target.str();
+    module.emitError() << llvm::toString(machine.takeError());
     return nullptr;
   }
-  auto lowered = std::make_unique<llvm::Module>("qir", context);
-  lowered->setTargetTriple(machine->getTargetTriple());
-  lowered->setDataLayout(machine->createDataLayout());
+  auto lowered = std::make_unique<llvm::Module>("qd", context);
+  if (target.getBackend() == Backend::AMDGCN) {
+    setAMDGCNModuleABI(*lowered, **machine);
+  } else {
+    lowered->setTargetTriple((*machine)->getTargetTriple());
+    lowered->setDataLayout((*machine)->createDataLayout());
+  }
   GPUEmitter emitter(*lowered, target);
   for (KernelOp kernel : module.getOps<KernelOp>()) {
     KernelInterface interface = describeKernel(kernel, target);
@@ -77,7 +82,7 @@ std::unique_ptr<llvm::Module> lowerToLLVM(ModuleOp module, const Target &target,
     return nullptr;
   }
   if (options.optLevel > 0)
-    optimize(*lowered, *machine, options.optLevel);
+    optimize(*lowered, **machine, options.optLevel);
   return lowered;
 }
 

@@ -13,8 +13,10 @@ namespace qd {
 
 FailureOr<std::string> emitPTX(ModuleOp module, llvm::Module &lowered, const Target &target,
                                const CodegenOptions &options) {
-  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(target, options.optLevel);
-  llvm::Expected<std::string> ptx = runCodeGenerator(lowered, *machine, llvm::CodeGenFileType::AssemblyFile);
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(target, options.optLevel);
+  if (!machine)
+    return module.emitError() << llvm::toString(machine.takeError());
+  llvm::Expected<std::string> ptx = runCodeGenerator(lowered, **machine, llvm::CodeGenFileType::AssemblyFile);
   if (!ptx)
     return module.emitError() << target.str() << ": " << llvm::toString(ptx.takeError());
   return std::move(*ptx);

@@ -2,6 +2,9 @@
 
 #include "codegen/TargetMachine.h"
 
+#include "codegen/AMDGCN.h"
+#include "codegen/OptionLock.h"
+
 #include "llvm/ADT/SmallString.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
@@ -16,51 +19,36 @@ void LLVMInitializeNVPTXTarget();
 void LLVMInitializeNVPTXTargetInfo();
 void LLVMInitializeNVPTXTargetMC();
 void LLVMInitializeNVPTXAsmPrinter();
-void LLVMInitializeAMDGPUTarget();
-void LLVMInitializeAMDGPUTargetInfo();
-void LLVMInitializeAMDGPUTargetMC();
-void LLVMInitializeAMDGPUAsmPrinter();
 }
 
 using namespace llvm;
 
 namespace qd {
 
-static void initializeNVPTX() {
-  LLVMInitializeNVPTXTargetInfo();
-  LLVMInitializeNVPTXTarget();
-  LLVMInitializeNVPTXTargetMC();
-  LLVMInitializeNVPTXAsmPrinter();
-}
-
-static void initializeAMDGPU() {
-  LLVMInitializeAMDGPUTargetInfo();
-  LLVMInitializeAMDGPUTarget();
-  LLVMInitializeAMDGPUTargetMC();
-  LLVMInitializeAMDGPUAsmPrinter();
-}
-
-std::unique_ptr<TargetMachine> createTargetMachine(const Target &target, unsigned optLevel) {
-  static std::once_flag nvptxOnce, amdgpuOnce;
-  bool isNVPTX = target.getBackend() == Backend::NVPTX;
-  if (isNVPTX)
-    std::call_once(nvptxOnce, initializeNVPTX);
-  else
-    std::call_once(amdgpuOnce, initializeAMDGPU);
-
-  Triple triple(isNVPTX ? "nvptx64-nvidia-cuda" : "amdgcn-amd-amdhsa");
+static Expected<std::unique_ptr<TargetMachine>> createNVPTXMachine(const Target &target, unsigned optLevel) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  Triple triple("nvptx64-nvidia-cuda");
   std::string error;
   const llvm::Target *registered = TargetRegistry::lookupTarget(triple, error);
   if (!registered)
-    return nullptr;
-  std::string features;
-  if (!isNVPTX && target.chip->subgroupSizes == (32 | 64))
-    features = target.subgroupSize == 64 ? "+wavefrontsize64,-wavefrontsize32" : "+wavefrontsize32,-wavefrontsize64";
+    return createStringError(error);
+  auto lock = lockOptionsForUse();
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Strict;
-  auto level = CodeGenOpt::getLevel(optLevel).value_or(CodeGenOptLevel::Default);
   return std::unique_ptr<TargetMachine>(
-      registered->createTargetMachine(triple, target.chip->name, features, options, Reloc::PIC_, std::nullopt, level));
+      registered->createTargetMachine(triple, target.chip->name, "", options, Reloc::PIC_, std::nullopt,
+                                      CodeGenOpt::getLevel(optLevel).value_or(CodeGenOptLevel::Default)));
+}
+
+Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const Target &target, unsigned optLevel) {
+  return target.getBackend() == Backend::NVPTX ? createNVPTXMachine(target, optLevel)
+                                               : createAMDGCNMachine(target, optLevel);
 }
 
 Expected<std::string> runCodeGenerator(Module &module, TargetMachine &machine, CodeGenFileType fileType) {
@@ -82,6 +70,7 @@ Expected<std::string> runCodeGenerator(Module &module, TargetMachine &machine, C
   SmallString<0> output;
   raw_svector_ostream stream(output);
   legacy::PassManager passes;
+  auto lock = lockOptionsForUse();
   bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, fileType, /*DisableVerify=*/true);
   if (!unsupported)
     passes.run(module);

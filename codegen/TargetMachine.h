@@ -17,8 +17,8 @@
 
 namespace qd {
 
-/// Null only when LLVM was built without the backend.
-std::unique_ptr<llvm::TargetMachine> createTargetMachine(const Target &target, unsigned optLevel);
+/// The machine that optimisation and emission describe themselves to.
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const Target &target, unsigned optLevel);
 
 /// Runs instruction selection and emission; the error is what LLVM diagnosed. Changes the module.
 llvm::Expected<std::string> runCodeGenerator(llvm::Module &module, llvm::TargetMachine &machine,

@@ -95,6 +95,13 @@ FailureOr<std::string> Compilation::emitLLVM(ModuleOp expanded, const Target &ta
   }
   if (target.getBackend() == Backend::NVPTX && (kind == "ptx" || kind == "asm"))
     return emitPTX(expanded, *lowered, target, codegen);
+  if (target.getBackend() == Backend::AMDGCN && (kind == "hsaco" || kind == "asm")) {
+    AMDGCNOutput output = kind == "asm" ? AMDGCNOutput::Assembly : AMDGCNOutput::HSACO;
+    llvm::Expected<std::string> code = emitAMDGCN(*lowered, target, output, codegen);
+    if (!code)
+      return expanded.emitError() << llvm::toString(code.takeError());
+    return std::move(*code);
+  }
   return refuse(target, kind);
 }
 
@@ -104,7 +111,6 @@ FailureOr<std::string> Compilation::emit(const Target &target, StringRef kind) {
     return failure();
   if (kind == "expanded")
     return print(**expanded);
-  CodegenOptions codegen{options.optLevel};
   switch (target.getBackend()) {
   case Backend::NVPTX:
   case Backend::AMDGCN:

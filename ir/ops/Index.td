@@ -9,7 +9,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class QD_DimOp<string mnemonic> : QD_Op<mnemonic, [Pure]> {
   let arguments = (ins QD_DimAttr:$dim);
   let results = (outs QD_Int:$result);
-  let assemblyFormat = "$dim attr-dict `:` type($result)";
+  let assemblyFormat = "custom<Enum>($dim) attr-dict `:` type($result)";
 }
 
 def QD_ThreadIdOp : QD_DimOp<"thread_id"> {

@@ -33,6 +33,19 @@ static void printLaneOperand(OpAsmPrinter &printer, Operation *, Value lane, Int
     printer << literal.getInt();
 }
 
+//===----------------------------------------------------------------------===//
+// Assembly: an enum is its bare keyword (MLIR's own printer puts a second space before it)
+//===----------------------------------------------------------------------===//
+
+template <typename EnumAttr> static ParseResult parseEnum(OpAsmParser &parser, EnumAttr &attribute) {
+  attribute = dyn_cast_or_null<EnumAttr>(EnumAttr::parse(parser, Type()));
+  return success(bool(attribute));
+}
+
+template <typename EnumAttr> static void printEnum(OpAsmPrinter &printer, Operation *, EnumAttr attribute) {
+  printer << stringifyEnum(attribute.getValue());
+}
+
 #define GET_OP_CLASSES
 #include "ir/Ops.cpp.inc"
 

@@ -170,7 +170,7 @@ def QD_AnyOp : QD_VoteOp<"any"> {
 class QD_ReduceLikeOp<string mnemonic> : QD_CollectiveOp<mnemonic, [AllTypesMatch<["value", "result"]>]> {
   let arguments = (ins QD_KindAttr:$kind, QD_Scalar:$value, QD_TileAttr:$tile);
   let results = (outs QD_Scalar:$result);
-  let assemblyFormat = "$kind $value (`tile` `(` $tile^ `)`)? attr-dict `:` type($value)";
+  let assemblyFormat = "custom<Enum>($kind) $value (`tile` `(` $tile^ `)`)? attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 

@@ -62,6 +62,8 @@ struct Options {
   cl::opt<std::string> remarks{"Rpass", cl::value_desc("expand"), cl::desc("Report how ops are carried out"),
                                cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets", cl::desc("List targets, chips and subgroup sizes"), cl::cat(category)};
+  std::vector<cl::Option *> all{&input,    &targets,  &chip,      &subgroupSize, &emit,    &output,
+                                &dependencies, &level, &stripQir, &divergent,    &remarks, &listTargets};
 };
 } // namespace
 
@@ -115,6 +117,9 @@ int main(int argc, char **argv) {
     errs() << usageErrors;
     return 2;
   }
+  // lld registers options of the same names for each link.
+  for (cl::Option *option : flags.all)
+    option->removeArgument();
   if (flags.listTargets) {
     outs() << qd::describeTargets();
     return 0;
