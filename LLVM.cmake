@@ -42,7 +42,7 @@ qd_archives_of(lld_archives lldELF lldCommon)
 
 execute_process(
   COMMAND ${LLVM_TOOLS_BINARY_DIR}/llvm-config --link-static --libfiles
-    nvptx amdgpu native passes orcjit asmparser bitwriter irreader frontendoffloading object lto support
+    nvptx amdgpu native passes orcjit asmparser bitwriter irreader frontendoffloading object lto dtlto support
   OUTPUT_VARIABLE llvm_archives OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(llvm_archives UNIX_COMMAND "${llvm_archives}")
 # llvm-config names Polly, which the packages do not hold.
@@ -55,3 +55,22 @@ target_compile_definitions(qd_llvm INTERFACE ${llvm_definitions})
 
 add_library(qd_llvm_archives INTERFACE)
 target_link_libraries(qd_llvm_archives INTERFACE ${mlir_archives} ${lld_archives} ${llvm_archives} z zstd rt dl m pthread)
+
+# lld, which could do LTO for any target, registers all of them at each link; those whose archives are left out get
+# empty functions. Its LTO library also names Polly, which is never asked for.
+set(absent_targets ${LLVM_TARGETS_TO_BUILD})
+list(REMOVE_ITEM absent_targets AMDGPU NVPTX ${LLVM_NATIVE_ARCH})
+set(absent_text "#include \"llvm/Plugins/PassPlugin.h\"
+llvm::PassPluginLibraryInfo getPollyPluginInfo() { return {}; }
+extern \"C\" {\n")
+foreach(target ${absent_targets})
+  foreach(part TargetInfo Target TargetMC AsmPrinter AsmParser)
+    string(APPEND absent_text "void LLVMInitialize${target}${part}() {}\n")
+  endforeach()
+endforeach()
+string(APPEND absent_text "}\n")
+set(absent_source ${PROJECT_BINARY_DIR}/AbsentTargets.cpp)
+file(CONFIGURE OUTPUT ${absent_source} CONTENT "${absent_text}")
+add_library(qd_absent_targets STATIC ${absent_source})
+target_link_libraries(qd_absent_targets PRIVATE qd_llvm)
+target_link_libraries(qd_llvm_archives INTERFACE qd_absent_targets)

@@ -30,6 +30,13 @@ struct CodegenOptions {
 std::unique_ptr<llvm::Module> lowerToLLVM(mlir::ModuleOp module, const Target &target, const CodegenOptions &options,
                                           llvm::LLVMContext &context);
 
+enum class AMDGCNOutput { Assembly, Object, HSACO };
+
+/// AMDGCN: emits what `lowerToLLVM` made, and uses `module` up. The bytes depend on the input alone. Every kernel
+/// of the module is in the result, or an error says which is missing.
+llvm::Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMDGCNOutput output,
+                                       const CodegenOptions &options);
+
 /// SPIR-V for Vulkan: the module's words as bytes, validated for the chip's Vulkan version.
 mlir::FailureOr<std::string> emitSPIRV(mlir::ModuleOp module, const Target &target, const CodegenOptions &options);
 

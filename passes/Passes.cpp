@@ -4,6 +4,8 @@
 
 namespace qd {
 
-void registerPasses() {}
+void registerPasses() {
+  mlir::registerPass([] { return createExpandSubgroupPass(); });
+}
 
 } // namespace qd

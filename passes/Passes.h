@@ -17,11 +17,14 @@ namespace qd {
 /// What to do about a collective op in control flow that is divergent.
 enum class DivergencePolicy { Error, Warn, Allow };
 
-/// -check-uniformity: collective ops stand in uniform control flow.
-std::unique_ptr<mlir::Pass> createCheckUniformityPass(DivergencePolicy policy = DivergencePolicy::Error);
+/// -check-uniformity: collective ops stand in uniform control flow. Without a target, what it proves holds for
+/// every subgroup size.
+std::unique_ptr<mlir::Pass> createCheckUniformityPass(DivergencePolicy policy = DivergencePolicy::Error,
+                                                      const Target &target = {});
 
-/// -expand-subgroup: no reduction, and no tile wider than the target's subgroup, is left.
-std::unique_ptr<mlir::Pass> createExpandSubgroupPass(const Target &target = {});
+/// -expand-subgroup: no reduction, and no tile wider than the target's subgroup, is left. `remarks` says where
+/// shared memory carries a wider tile.
+std::unique_ptr<mlir::Pass> createExpandSubgroupPass(const Target &target = {}, bool remarks = false);
 
 /// Makes the passes known to qdc-opt by their flags.
 void registerPasses();

@@ -1,0 +1,232 @@
+//===- AMDGCN.cpp - from LLVM IR to AMD code objects -----------------------------===//
+
+#include "codegen/AMDGCN.h"
+
+#include "codegen/AMDGCNCodeObject.h"
+#include "codegen/OptionLock.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsAMDGPU.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <mutex>
+
+using namespace llvm;
+
+extern "C" {
+void LLVMInitializeAMDGPUTarget();
+void LLVMInitializeAMDGPUTargetInfo();
+void LLVMInitializeAMDGPUTargetMC();
+void LLVMInitializeAMDGPUAsmPrinter();
+}
+
+namespace qd {
+
+static constexpr StringLiteral tripleText = "amdgcn-amd-amdhsa";
+static constexpr unsigned codeObjectVersion = 500;
+
+//===----------------------------------------------------------------------===//
+// ABI
+//===----------------------------------------------------------------------===//
+
+static const llvm::Target *getLLVMTarget(std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeAMDGPUTargetInfo();
+    LLVMInitializeAMDGPUTarget();
+    LLVMInitializeAMDGPUTargetMC();
+    LLVMInitializeAMDGPUAsmPrinter();
+  });
+  return TargetRegistry::lookupTarget(Triple(tripleText), error);
+}
+
+/// The wave size is a feature only where the chip has a choice.
+static std::string getFeatures(const Target &target) {
+  if (target.chip->subgroupSizes == target.subgroupSize)
+    return "";
+  return formatv("+wavefrontsize{0}", target.subgroupSize);
+}
+
+Expected<std::unique_ptr<TargetMachine>> createAMDGCNMachine(const Target &target, unsigned optLevel) {
+  // The backend would drop kernels of a wave size that the chip lacks without a word.
+  if (target.getBackend() != Backend::AMDGCN || !target.chip->hasSubgroupSize(target.subgroupSize))
+    return createStringError(formatv("{0} has no subgroups of {1} lanes for amdgcn, expected {2}", target.chip->name,
+                                     target.subgroupSize, listSubgroupSizes(*target.chip)));
+  std::string error;
+  const llvm::Target *llvmTarget = getLLVMTarget(error);
+  if (!llvmTarget)
+    return createStringError(error);
+
+  auto lock = lockOptionsForUse();
+  std::optional<CodeGenOptLevel> level = CodeGenOpt::getLevel(int(optLevel));
+  std::unique_ptr<TargetMachine> machine(
+      llvmTarget->createTargetMachine(Triple(tripleText), target.chip->name, getFeatures(target), TargetOptions(),
+                                      Reloc::PIC_, std::nullopt, level.value_or(CodeGenOptLevel::Default)));
+  if (!machine)
+    return createStringError(formatv("LLVM has no machine for {0}", target.str()));
+  return machine;
+}
+
+void setAMDGCNModuleABI(llvm::Module &module, const TargetMachine &machine) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+  if (!module.getModuleFlag("amdhsa_code_object_version"))
+    module.addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", codeObjectVersion);
+}
+
+void setAMDGCNKernelABI(Function &function, const Target &target, unsigned numThreads) {
+  function.setCallingConv(CallingConv::AMDGPU_KERNEL);
+  function.addFnAttr("target-cpu", target.chip->name);
+  if (std::string features = getFeatures(target); !features.empty())
+    function.addFnAttr("target-features", features);
+  // Without the exact range the code is built for blocks of up to 1024 threads, at the cost of registers.
+  function.addFnAttr("amdgpu-flat-work-group-size", formatv("{0},{0}", numThreads).str());
+  function.addFnAttr("uniform-work-group-size", "true");
+}
+
+namespace {
+/// A value that the hardware or the runtime passes to a kernel unless the attribute says that it is unused.
+struct ImplicitInput {
+  StringLiteral attribute;
+  Intrinsic::ID intrinsic; ///< the only way to ask for it
+};
+} // namespace
+
+/// The parts of the block behind `implicitarg.ptr` that only the device library asks for have no intrinsic.
+static constexpr ImplicitInput implicitInputs[] = {
+    {"amdgpu-no-workitem-id-x", Intrinsic::amdgcn_workitem_id_x},
+    {"amdgpu-no-workitem-id-y", Intrinsic::amdgcn_workitem_id_y},
+    {"amdgpu-no-workitem-id-z", Intrinsic::amdgcn_workitem_id_z},
+    {"amdgpu-no-workgroup-id-x", Intrinsic::amdgcn_workgroup_id_x},
+    {"amdgpu-no-workgroup-id-y", Intrinsic::amdgcn_workgroup_id_y},
+    {"amdgpu-no-workgroup-id-z", Intrinsic::amdgcn_workgroup_id_z},
+    {"amdgpu-no-dispatch-ptr", Intrinsic::amdgcn_dispatch_ptr},
+    {"amdgpu-no-dispatch-id", Intrinsic::amdgcn_dispatch_id},
+    {"amdgpu-no-queue-ptr", Intrinsic::amdgcn_queue_ptr},
+    {"amdgpu-no-implicitarg-ptr", Intrinsic::amdgcn_implicitarg_ptr},
+    {"amdgpu-no-lds-kernel-id", Intrinsic::amdgcn_lds_kernel_id},
+    {"amdgpu-no-hostcall-ptr", Intrinsic::not_intrinsic},
+    {"amdgpu-no-heap-ptr", Intrinsic::not_intrinsic},
+    {"amdgpu-no-default-queue", Intrinsic::not_intrinsic},
+    {"amdgpu-no-completion-action", Intrinsic::not_intrinsic},
+    {"amdgpu-no-multigrid-sync-arg", Intrinsic::not_intrinsic},
+};
+
+/// Kernels call nothing but intrinsics, so what they do not ask for themselves nobody needs. The attributor finds
+/// the same, but only when the optimiser runs.
+static void dropUnusedInputs(Function &kernel) {
+  DenseSet<unsigned> used;
+  for (Instruction &instruction : instructions(kernel))
+    if (auto *call = dyn_cast<CallBase>(&instruction)) {
+      if (!isa<IntrinsicInst>(call) && !call->isInlineAsm())
+        return;
+      used.insert(call->getIntrinsicID());
+    }
+  for (const ImplicitInput &input : implicitInputs)
+    if (input.intrinsic == Intrinsic::not_intrinsic || !used.contains(input.intrinsic))
+      kernel.addFnAttr(input.attribute);
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Keeps the backend's errors, which the default handler would print before it ends the process.
+struct ErrorCollector final : DiagnosticHandler {
+  explicit ErrorCollector(std::string &errors) : errors(errors) {}
+
+  bool handleDiagnostics(const DiagnosticInfo &diagnostic) override {
+    if (diagnostic.getSeverity() != DS_Error)
+      return true;
+    raw_string_ostream stream(errors);
+    if (!errors.empty())
+      stream << "; ";
+    DiagnosticPrinterRawOStream printer(stream);
+    diagnostic.print(printer);
+    return true;
+  }
+
+  std::string &errors;
+};
+} // namespace
+
+/// Runs instruction selection and the rest of the backend.
+static Expected<SmallString<0>> emitFile(llvm::Module &module, TargetMachine &machine, CodeGenFileType type) {
+  std::string errors;
+  LLVMContext &context = module.getContext();
+  std::unique_ptr<DiagnosticHandler> previous = context.getDiagnosticHandler();
+  context.setDiagnosticHandler(std::make_unique<ErrorCollector>(errors));
+  scope_exit restore([&] { context.setDiagnosticHandler(std::move(previous)); });
+
+  SmallString<0> bytes;
+  raw_svector_ostream stream(bytes);
+  {
+    legacy::PassManager passes;
+    if (machine.addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true))
+      return createStringError("LLVM's amdgcn backend cannot emit this kind of file");
+    passes.run(module);
+  }
+  if (!errors.empty())
+    return createStringError(formatv("code generation for amdgcn failed: {0}", errors));
+  return bytes;
+}
+
+Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMDGCNOutput output,
+                                 const CodegenOptions &options) {
+  Expected<std::unique_ptr<TargetMachine>> machine = createAMDGCNMachine(target, options.optLevel);
+  if (!machine)
+    return machine.takeError();
+  setAMDGCNModuleABI(module, **machine);
+  // The name ends up in the object's symbol table.
+  module.setSourceFileName("qd");
+  module.setModuleIdentifier("qd");
+
+  std::string problem;
+  raw_string_ostream problemStream(problem);
+  if (verifyModule(module, &problemStream))
+    return createStringError(formatv("invalid LLVM IR for amdgcn: {0}", StringRef(problem).rtrim()));
+
+  std::vector<std::string> kernels;
+  for (Function &function : module)
+    if (!function.isDeclaration() && function.getCallingConv() == CallingConv::AMDGPU_KERNEL) {
+      dropUnusedInputs(function);
+      kernels.push_back(function.getName().str());
+    }
+
+  bool isText = output == AMDGCNOutput::Assembly;
+  SmallString<0> bytes;
+  {
+    auto lock = lockOptionsForUse();
+    Expected<SmallString<0>> emitted =
+        emitFile(module, **machine, isText ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile);
+    if (!emitted)
+      return emitted.takeError();
+    bytes = std::move(*emitted);
+  }
+  if (isText) {
+    if (Error error = checkAMDGCNAssembly(bytes, kernels))
+      return error;
+    return bytes.str().str();
+  }
+  std::string code = bytes.str().str();
+  if (output == AMDGCNOutput::HSACO) {
+    Expected<std::string> linked = linkAMDGCN(code);
+    if (!linked)
+      return linked.takeError();
+    code = std::move(*linked);
+  }
+  if (Error error = checkAMDGCNCodeObject(code, kernels))
+    return error;
+  return code;
+}
+
+} // namespace qd

@@ -1,0 +1,310 @@
+//===- ExpandSubgroup.cpp - subgroup ops to what targets have -------------------------===//
+//
+// Purpose: turns the subgroup ops of a kernel into the few that every backend lowers, and its conveniences among
+// the index ops into their definitions.
+//
+// Input invariant: a verified module; helper functions are inlined; collective ops stand in uniform control flow.
+//
+// Output invariant:
+// - gone: subgroup.reduce, reduce_all, broadcast_first, elect, size; global_thread_id, block_dim;
+// - thread_id remains only along dimensions of more than one thread;
+// - no tile is as wide as the subgroup or wider (no clause: the whole subgroup), none has one lane; all, any and
+//   shuffle_xor of a constant mask have no tile;
+// - constant lanes, offsets and masks are literals below the tile's or subgroup's size, offsets and masks above 0;
+//   shuffle has a varying lane (of a constant lane it is broadcast);
+// - a tile never straddles the block's end; shared arrays fit the chip.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ir/Kind.h"
+#include "passes/LaneTree.h"
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace qd {
+
+namespace {
+
+/// Expands the ops of one kernel.
+class Expander {
+public:
+  Expander(KernelOp kernel, const Target &target)
+      : kernel(kernel), target(target),
+        shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize)}, builder(kernel.getContext()) {}
+
+  /// Diagnoses what this kernel cannot have on the target; changes nothing.
+  LogicalResult check();
+  void expand();
+
+private:
+  LogicalResult checkTile(Operation *op, int32_t tile);
+  Value expandOp(Operation *op);
+
+  Value expandShuffle(ShuffleOp op);
+  Value expandBroadcast(BroadcastOp op);
+  Value expandXor(ShuffleXorOp op);
+  template <typename Op> Value expandShift(Op op);
+  template <typename Op> Value expandVote(Op op);
+  Value expandElect(ElectOp op);
+  Value expandGlobalThreadId(GlobalThreadIdOp op);
+  Value expandThreadId(Location loc, Dim dim, Type type);
+
+  int32_t getLanes(std::optional<int32_t> tile) { return tile ? *tile : shape.subgroupSize; }
+  std::optional<int32_t> getClause(int32_t lanes) { return getTileClause(shape, lanes); }
+  Value constant(Location loc, Type type, int64_t value) {
+    return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
+  }
+  Value laneId(Location loc) { return LaneIdOp::create(builder, loc, builder.getI32Type()); }
+
+  KernelOp kernel;
+  const Target &target;
+  BlockShape shape;
+  OpBuilder builder;
+};
+
+} // namespace
+
+static std::optional<int32_t> getTile(Operation *op) {
+  auto tile = op->getAttrOfType<IntegerAttr>("tile");
+  return tile ? std::optional<int32_t>(tile.getInt()) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+LogicalResult Expander::checkTile(Operation *op, int32_t tile) {
+  if (tile > shape.threads)
+    return op->emitOpError() << "tile of " << tile << " lanes exceeds the block of " << shape.threads << " threads";
+  if (shape.threads % tile)
+    return op->emitOpError() << "tile of " << tile << " lanes does not divide the block of " << shape.threads
+                             << " threads";
+  if (tile > shape.subgroupSize)
+    return op->emitOpError() << "tile of " << tile << " lanes exceeds the subgroup of " << shape.subgroupSize << " on "
+                             << target.str();
+  return success();
+}
+
+LogicalResult Expander::check() {
+  bool isLegal = true;
+  kernel.walk([&](Operation *op) {
+    std::optional<int32_t> tile = getTile(op);
+    if (tile && failed(checkTile(op, *tile)))
+      isLegal = false;
+    auto shuffle = dyn_cast<ShuffleXorOp>(op);
+    if (!shuffle || tile)
+      return;
+    if (std::optional<int32_t> mask = shuffle.getConstantLane(); mask && *mask >= shape.subgroupSize) {
+      op->emitOpError() << "mask " << *mask << " leaves the subgroup of " << shape.subgroupSize << " lanes on "
+                        << target.str();
+      isLegal = false;
+    }
+  });
+  return success(isLegal);
+}
+
+//===----------------------------------------------------------------------===//
+// Data movement
+//===----------------------------------------------------------------------===//
+
+Value Expander::expandBroadcast(BroadcastOp op) {
+  int32_t lanes = getLanes(op.getTile());
+  if (lanes == 1)
+    return op.getValue();
+  if (std::optional<int32_t> lane = op.getConstantLane())
+    return BroadcastOp::create(builder, op.getLoc(), op.getValue(), *lane % lanes, getClause(lanes));
+  return BroadcastOp::create(builder, op.getLoc(), op.getValue(), op.getLane(), getClause(lanes));
+}
+
+Value Expander::expandShuffle(ShuffleOp op) {
+  int32_t lanes = getLanes(op.getTile());
+  if (lanes == 1)
+    return op.getValue();
+  if (std::optional<int32_t> lane = op.getConstantLane())
+    return BroadcastOp::create(builder, op.getLoc(), op.getValue(), *lane % lanes, getClause(lanes));
+  return ShuffleOp::create(builder, op.getLoc(), op.getValue(), op.getLane(), getClause(lanes));
+}
+
+Value Expander::expandXor(ShuffleXorOp op) {
+  int32_t lanes = getLanes(op.getTile());
+  std::optional<int32_t> mask = op.getConstantLane();
+  if (lanes == 1 || mask == 0)
+    return op.getValue();
+  if (mask)
+    return ShuffleXorOp::create(builder, op.getLoc(), op.getValue(), *mask, std::nullopt);
+  return ShuffleXorOp::create(builder, op.getLoc(), op.getValue(), op.getLane(), getClause(lanes));
+}
+
+/// shuffle_up and shuffle_down: past the edge, where poison is allowed, a lane's own value serves as well.
+template <typename Op> Value Expander::expandShift(Op op) {
+  int32_t lanes = getLanes(op.getTile());
+  std::optional<int32_t> offset = op.getConstantLane();
+  if (lanes == 1 || offset == 0 || offset >= lanes)
+    return op.getValue();
+  if (offset)
+    return Op::create(builder, op.getLoc(), op.getValue(), *offset, getClause(lanes), op.getPoisonEdge());
+  return Op::create(builder, op.getLoc(), op.getValue(), op.getLane(), getClause(lanes), op.getPoisonEdge());
+}
+
+//===----------------------------------------------------------------------===//
+// Votes
+//===----------------------------------------------------------------------===//
+
+/// all, any of a tile: one ballot, of which the lane looks at its own tile's bits.
+///   %b = qd.subgroup.ballot %p   %own = %b & (ones(n) << (lane & -n))   any: %own != 0   all: %own == that mask
+template <typename Op> Value Expander::expandVote(Op op) {
+  constexpr bool isAll = std::is_same_v<Op, AllOp>;
+  Location loc = op.getLoc();
+  int32_t lanes = getLanes(op.getTile());
+  if (lanes == 1)
+    return op.getPredicate();
+  if (lanes == shape.subgroupSize)
+    return Op::create(builder, loc, builder.getI1Type(), op.getPredicate(), IntegerAttr());
+
+  Type i32 = builder.getI32Type(), word = builder.getI64Type();
+  Value ballot = BallotOp::create(builder, loc, word, op.getPredicate());
+  Value tileStart = arith::AndIOp::create(builder, loc, laneId(loc), constant(loc, i32, -lanes));
+  if (shape.subgroupSize <= 32) {
+    word = i32;
+    ballot = arith::TruncIOp::create(builder, loc, word, ballot);
+  } else {
+    tileStart = arith::ExtUIOp::create(builder, loc, word, tileStart);
+  }
+  Value ones = constant(loc, word, (int64_t(1) << lanes) - 1);
+  Value tileMask = arith::ShLIOp::create(builder, loc, ones, tileStart);
+  Value own = arith::AndIOp::create(builder, loc, ballot, tileMask);
+  if (isAll)
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, own, tileMask);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, own, constant(loc, word, 0));
+}
+
+Value Expander::expandElect(ElectOp op) {
+  Location loc = op.getLoc();
+  int32_t lanes = getLanes(op.getTile());
+  if (lanes == 1)
+    return constant(loc, builder.getI1Type(), 1);
+  Type i32 = builder.getI32Type();
+  Value lane = laneId(loc);
+  if (lanes != shape.subgroupSize)
+    lane = arith::AndIOp::create(builder, loc, lane, constant(loc, i32, lanes - 1));
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, lane, constant(loc, i32, 0));
+}
+
+//===----------------------------------------------------------------------===//
+// Index ops
+//===----------------------------------------------------------------------===//
+
+Value Expander::expandThreadId(Location loc, Dim dim, Type type) {
+  if (kernel.getBlockDim(unsigned(dim)) == 1)
+    return constant(loc, type, 0);
+  return ThreadIdOp::create(builder, loc, type, dim);
+}
+
+Value Expander::expandGlobalThreadId(GlobalThreadIdOp op) {
+  Location loc = op.getLoc();
+  Type type = op.getType();
+  Value block = BlockIdOp::create(builder, loc, type, op.getDim());
+  int64_t extent = kernel.getBlockDim(unsigned(op.getDim()));
+  if (extent == 1)
+    return block;
+  Value start = arith::MulIOp::create(builder, loc, block, constant(loc, type, extent));
+  return arith::AddIOp::create(builder, loc, start, expandThreadId(loc, op.getDim(), type));
+}
+
+//===----------------------------------------------------------------------===//
+// The walk
+//===----------------------------------------------------------------------===//
+
+/// The value that takes the place of `op`'s result, or none where the op stays as it is.
+Value Expander::expandOp(Operation *op) {
+  Location loc = op->getLoc();
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](ReduceOp reduce) {
+        return buildReduce(builder, loc, shape, reduce.getKind(), reduce.getValue(), getLanes(reduce.getTile()));
+      })
+      .Case([&](ReduceAllOp reduce) {
+        return buildReduceAll(builder, loc, shape, reduce.getKind(), reduce.getValue(), getLanes(reduce.getTile()));
+      })
+      .Case([&](BroadcastFirstOp broadcast) -> Value {
+        int32_t lanes = getLanes(broadcast.getTile());
+        if (lanes == 1)
+          return broadcast.getValue();
+        return BroadcastOp::create(builder, loc, broadcast.getValue(), int32_t(0), getClause(lanes));
+      })
+      .Case([&](BroadcastOp broadcast) { return expandBroadcast(broadcast); })
+      .Case([&](ShuffleOp shuffle) { return expandShuffle(shuffle); })
+      .Case([&](ShuffleXorOp shuffle) { return expandXor(shuffle); })
+      .Case<ShuffleUpOp, ShuffleDownOp>([&](auto shuffle) { return expandShift(shuffle); })
+      .Case<AllOp, AnyOp>([&](auto vote) { return expandVote(vote); })
+      .Case([&](ElectOp elect) { return expandElect(elect); })
+      .Case([&](SubgroupSizeOp size) { return constant(loc, size.getType(), shape.subgroupSize); })
+      .Case([&](BlockDimOp dim) {
+        return constant(loc, dim.getType(), kernel.getBlockDim(unsigned(dim.getDim())));
+      })
+      .Case([&](GlobalThreadIdOp id) { return expandGlobalThreadId(id); })
+      .Case([&](ThreadIdOp id) { return expandThreadId(loc, id.getDim(), id.getType()); })
+      .Default([](Operation *) { return Value(); });
+}
+
+void Expander::expand() {
+  SmallVector<Operation *> ops;
+  kernel.getBody().walk([&](Operation *op) {
+    if (isa<QDDialect>(op->getDialect()))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    builder.setInsertionPoint(op);
+    if (Value value = expandOp(op)) {
+      op->replaceAllUsesWith(ValueRange(value));
+      op->erase();
+    }
+  }
+}
+
+namespace {
+class ExpandSubgroupPass : public PassWrapper<ExpandSubgroupPass, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandSubgroupPass)
+
+  ExpandSubgroupPass(const Target &target, bool wantsRemarks) : target(target) { remarks = wantsRemarks; }
+  ExpandSubgroupPass(const ExpandSubgroupPass &other) : PassWrapper(other), target(other.target) {}
+
+  StringRef getArgument() const override { return "expand-subgroup"; }
+  StringRef getDescription() const override { return "Expand subgroup ops to those that every target has"; }
+  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<arith::ArithDialect>(); }
+
+  void runOnOperation() override {
+    if (!target.chip || !targetName.empty()) {
+      llvm::Expected<Target> found = findTarget(targetName);
+      if (!found) {
+        emitError(getOperation().getLoc()) << llvm::toString(found.takeError());
+        return signalPassFailure();
+      }
+      target = *found;
+    }
+    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
+      Expander expander(kernel, target);
+      if (failed(expander.check()))
+        signalPassFailure();
+      else
+        expander.expand();
+    }
+  }
+
+private:
+  Target target;
+  Option<std::string> targetName{*this, "target", llvm::cl::desc("BACKEND[:CHIP][@SUBGROUP-SIZE]")};
+  Option<bool> remarks{*this, "remarks", llvm::cl::desc("Say where shared memory carries a wide tile")};
+};
+} // namespace
+
+std::unique_ptr<Pass> createExpandSubgroupPass(const Target &target, bool remarks) {
+  return std::make_unique<ExpandSubgroupPass>(target, remarks);
+}
+
+} // namespace qd

@@ -1,0 +1,82 @@
+//===- LaneTree.cpp - reductions inside a subgroup as shuffles -----------------------===//
+//
+// Purpose: the tree of a reduction,
+//
+//   %r = qd.subgroup.reduce add %v tile(4)
+//     ->
+//   %a = qd.subgroup.shuffle_down %v, 1 tile(2) poison_edge   %b = arith.addf %v, %a
+//   %c = qd.subgroup.shuffle_down %b, 2 tile(4) poison_edge   %r = arith.addf %b, %c
+//
+// and its butterfly, which uses shuffle_xor and leaves the result in every lane. After the step of distance d,
+// lane i (a multiple of 2d) holds lanes [i, i + 2d) in order. Only those lanes count, and their source never leaves
+// the aligned group of 2d lanes, so the shuffle names that group: the narrower, the cheaper on some targets.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/LaneTree.h"
+
+#include "ir/Kind.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace qd {
+
+std::optional<int32_t> getTileClause(const BlockShape &shape, int32_t lanes) {
+  if (lanes == shape.subgroupSize)
+    return std::nullopt;
+  return lanes;
+}
+
+/// A block smaller than the subgroup whose size is a power of two is a tile of which nothing is missing.
+static int32_t narrowToBlock(const BlockShape &shape, int32_t lanes) {
+  bool blockIsTile = shape.threads < lanes && llvm::isPowerOf2_32(shape.threads);
+  return blockIsTile ? shape.threads : lanes;
+}
+
+/// Lanes of the group that are present where it is partial, else 0.
+static int32_t getPartialLanes(const BlockShape &shape, int32_t lanes) {
+  return lanes == shape.subgroupSize ? shape.getPartialLanes() : 0;
+}
+
+Value buildReduce(OpBuilder &builder, Location loc, const BlockShape &shape, Kind kind, Value value, int32_t lanes) {
+  lanes = narrowToBlock(shape, lanes);
+  int32_t partial = getPartialLanes(shape, lanes);
+  Value threadIndex;
+  // A distance that no thread of the block spans has nothing to combine.
+  for (int32_t distance = 1; distance < lanes && distance < shape.threads; distance *= 2) {
+    Value other = ShuffleDownOp::create(builder, loc, value, distance, getTileClause(shape, 2 * distance),
+                                        /*poisonEdge=*/true);
+    Value combined = createKindOp(builder, loc, kind, value, other);
+    // Where the present lanes are whole groups of 2d, each present lane that counts has its partner.
+    if (partial % (2 * distance) == 0) {
+      value = combined;
+      continue;
+    }
+    if (!threadIndex)
+      threadIndex = ThreadIndexOp::create(builder, loc, builder.getI32Type());
+    Value bound = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(shape.threads - distance));
+    Value hasPartner = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, threadIndex, bound);
+    value = arith::SelectOp::create(builder, loc, hasPartner, combined, value);
+  }
+  return value;
+}
+
+Value buildReduceAll(OpBuilder &builder, Location loc, const BlockShape &shape, Kind kind, Value value,
+                     int32_t lanes) {
+  lanes = narrowToBlock(shape, lanes);
+  if (getPartialLanes(shape, lanes)) {
+    // A butterfly would read missing lanes on the way to lanes that are present.
+    Value reduced = buildReduce(builder, loc, shape, kind, value, lanes);
+    return BroadcastOp::create(builder, loc, reduced, int32_t(0), getTileClause(shape, lanes));
+  }
+  for (int32_t distance = 1; distance < lanes; distance *= 2) {
+    Value other = ShuffleXorOp::create(builder, loc, value, distance, std::nullopt);
+    value = createKindOp(builder, loc, kind, value, other);
+  }
+  return value;
+}
+
+} // namespace qd
