@@ -46,14 +46,15 @@ static_assert(std::size(rows) == getMaxEnumValForKind() + 1, "every kind has a r
 
 static const Row &getRow(Kind kind) { return rows[unsigned(kind)]; }
 
-static const char *getOpName(Kind kind, Type type) {
-  return isa<FloatType>(type) ? getRow(kind).floatOp : getRow(kind).integerOp;
+StringRef getKindOpName(Kind kind, Type type) {
+  const char *name = isa<FloatType>(type) ? getRow(kind).floatOp : getRow(kind).integerOp;
+  return name ? name : "";
 }
 
-bool isLegalKind(Kind kind, Type type) { return getOpName(kind, type) != nullptr; }
+bool isLegalKind(Kind kind, Type type) { return !getKindOpName(kind, type).empty(); }
 
 Value createKindOp(OpBuilder &builder, Location loc, Kind kind, Value lhs, Value rhs) {
-  OperationState state(loc, getOpName(kind, lhs.getType()));
+  OperationState state(loc, getKindOpName(kind, lhs.getType()));
   state.addOperands({lhs, rhs});
   state.addTypes(lhs.getType());
   return builder.create(state)->getResult(0);

@@ -15,6 +15,9 @@ namespace qd {
 /// Whether `kind` is defined on scalars of `type`.
 bool isLegalKind(Kind kind, mlir::Type type);
 
+/// The arith op that combines two values, "arith.addi"; "" where `kind` is not defined on `type`.
+llvm::StringRef getKindOpName(Kind kind, mlir::Type type);
+
 /// `lhs kind rhs` as an arith op; `kind` must be legal on their type.
 mlir::Value createKindOp(mlir::OpBuilder &builder, mlir::Location loc, Kind kind, mlir::Value lhs, mlir::Value rhs);
 

@@ -62,8 +62,8 @@ struct Options {
   cl::opt<std::string> remarks{"Rpass", cl::value_desc("expand"), cl::desc("Report how ops are carried out"),
                                cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets", cl::desc("List targets, chips and subgroup sizes"), cl::cat(category)};
-  std::vector<cl::Option *> all{&input,    &targets,  &chip,      &subgroupSize, &emit,    &output,
-                                &dependencies, &level, &stripQir, &divergent,    &remarks, &listTargets};
+  cl::Option *all[12] = {&input,        &targets, &chip,     &subgroupSize, &emit,    &output,
+                         &dependencies, &level,   &stripQir, &divergent,    &remarks, &listTargets};
 };
 } // namespace
 

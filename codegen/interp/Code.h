@@ -1,0 +1,51 @@
+//===- Code.h - a kernel made ready to be stepped through ----------------------------===//
+//
+// Purpose: a kernel's ops as instructions: each has its rule, and its operands and results are slots.
+// Input: a verified module. Output: one Code a kernel, in which every op has a rule and every value is a scalar
+// or an array; calls of helper functions are unfolded in place.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_CODEGEN_INTERP_CODE_H
+#define QD_CODEGEN_INTERP_CODE_H
+
+#include "codegen/interp/Rules.h"
+#include "ir/Dialect.h"
+#include "ir/Targets.h"
+
+#include <memory>
+#include <vector>
+
+namespace qd::interp {
+
+struct Instruction;
+
+/// The ops of one region, in order, and the slots of the values that enter it.
+struct Body {
+  std::vector<unsigned> arguments;
+  std::vector<Instruction> instructions;
+};
+
+struct Instruction {
+  mlir::Operation *op = nullptr;
+  const Rule *rule = nullptr;
+  std::vector<unsigned> operands, results;
+  std::vector<Body> regions;
+  /// Collective ops: threads of the scope; 0 for the whole block.
+  unsigned scope = 0;
+};
+
+struct Code {
+  KernelOp kernel;
+  unsigned subgroupSize = 0;
+  unsigned numSlots = 0;
+  Body body;
+  std::vector<SharedAllocOp> shared; ///< their arrays are numbered in this order, behind the arguments
+};
+
+/// Translates a kernel; what it does not know it diagnoses at the op.
+mlir::FailureOr<std::unique_ptr<Code>> loadKernel(KernelOp kernel, const Target &target);
+
+} // namespace qd::interp
+
+#endif

@@ -1,0 +1,147 @@
+//===- Interp.cpp - the reference interpreter -----------------------------------------------------===//
+//
+// Purpose: runs QIR as written, with checks; what it computes is what QIR means.
+// Input: a verified module, before any expansion. Output: a HostProgram. It keeps a copy of the module, whose
+// context must outlive it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/HostProgram.h"
+#include "codegen/interp/Machine.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace qd {
+namespace interp {
+
+const RuleTable &getRules() {
+  static const RuleTable table = [] {
+    RuleTable rules;
+    addIntegerRules(rules);
+    addFloatRules(rules);
+    addConversionRules(rules);
+    addMathRules(rules);
+    addIndexRules(rules);
+    addMemoryRules(rules);
+    addSubgroupRules(rules);
+    addBlockRules(rules);
+    addControlRules(rules);
+    return rules;
+  }();
+  return table;
+}
+
+LaneValue applyBinary(StringRef op, Type type, LaneValue lhs, LaneValue rhs) {
+  if (lhs.poison || rhs.poison)
+    return {};
+  const Rule &rule = *getRules().find(op);
+  if (rule.ints) {
+    MaybeInt result = rule.ints(nullptr, {toInt(lhs.bits, type), toInt(rhs.bits, type)});
+    return result ? LaneValue::of(*result) : LaneValue();
+  }
+  MaybeFloat result = rule.floats(nullptr, {toFloat(lhs.bits, type), toFloat(rhs.bits, type)});
+  return result ? LaneValue::of(*result) : LaneValue();
+}
+
+/// Reads the list of checks: "" for the default set, which is all of them.
+static LogicalResult parseChecks(StringRef text, Location loc, Checks &checks) {
+  if (text.empty() || text == "all")
+    return success();
+  checks.poison = checks.divergence = checks.uninitialized = false;
+  for (StringRef name : llvm::split(text, ',')) {
+    StringRef steps = name;
+    if (name == "poison")
+      checks.poison = true;
+    else if (name == "divergence")
+      checks.divergence = true;
+    else if (name == "uninitialized")
+      checks.uninitialized = true;
+    else if (steps.consume_front("steps=") && !steps.getAsInteger(10, checks.steps))
+      continue;
+    else if (name != "none")
+      return emitError(loc) << "unknown check '" << name
+                            << "', expected all, none, poison, divergence, uninitialized or steps=N";
+  }
+  return success();
+}
+
+namespace {
+class InterpProgram : public HostProgram {
+public:
+  InterpProgram(ModuleOp module, const Checks &checks) : module(module.clone()), checks(checks) {}
+
+  LogicalResult load(const Target &target) {
+    for (KernelOp kernel : module->getOps<KernelOp>()) {
+      FailureOr<std::unique_ptr<Code>> code = loadKernel(kernel, target);
+      if (failed(code))
+        return failure();
+      kernels[kernel.getSymName()] = std::move(*code);
+    }
+    return success();
+  }
+
+  llvm::Error launch(StringRef name, std::array<uint32_t, 3> grid, ArrayRef<HostArg> args) override;
+
+private:
+  OwningOpRef<ModuleOp> module;
+  Checks checks;
+  llvm::StringMap<std::unique_ptr<Code>> kernels;
+};
+} // namespace
+
+/// Gives a launch its arguments, in their order.
+static void bindArguments(Launch &launch, KernelOp kernel, ArrayRef<HostArg> args) {
+  for (auto [i, arg] : llvm::enumerate(args)) {
+    Array &buffer = launch.buffers.emplace_back();
+    Type type = kernel.getArg(i).getType();
+    if (!arg.isBuffer) {
+      launch.arguments.push_back(LaneValue::of(toInt(arg.bits, type)));
+      continue;
+    }
+    buffer.data = static_cast<uint8_t *>(arg.data);
+    buffer.count = arg.count;
+    buffer.element = cast<BufferType>(type).getElementType();
+    buffer.access = kernel.getAccess(i);
+    buffer.name = ("%" + kernel.getArgName(i)).str();
+    launch.arguments.push_back(LaneValue::of(i));
+  }
+}
+
+llvm::Error InterpProgram::launch(StringRef name, std::array<uint32_t, 3> grid, ArrayRef<HostArg> args) {
+  auto entry = kernels.find(name);
+  if (entry == kernels.end())
+    return llvm::createStringError(llvm::formatv("the module has no kernel '{0}'", name));
+  Code &code = *entry->second;
+  if (args.size() != code.kernel.getNumArgs())
+    return llvm::createStringError(llvm::formatv("kernel '{0}' takes {1} arguments, found {2}", name,
+                                                 code.kernel.getNumArgs(), args.size()));
+  for (auto [i, arg] : llvm::enumerate(args))
+    if (arg.isBuffer != isa<BufferType>(code.kernel.getArg(i).getType()))
+      return llvm::createStringError(llvm::formatv("argument '{0}' of kernel '{1}' is a {2}, found a {3}",
+                                                   code.kernel.getArgName(i), name,
+                                                   arg.isBuffer ? "scalar" : "buffer",
+                                                   arg.isBuffer ? "buffer" : "scalar"));
+  Launch launch(code, grid, checks);
+  bindArguments(launch, code.kernel, args);
+  launch.run();
+  if (launch.failed())
+    return llvm::createStringError(launch.error);
+  return llvm::Error::success();
+}
+
+} // namespace interp
+
+std::unique_ptr<HostProgram> createInterpProgram(ModuleOp module, const Target &target, const HostOptions &options) {
+  interp::Checks checks;
+  if (failed(interp::parseChecks(options.checks, module.getLoc(), checks)))
+    return nullptr;
+  auto program = std::make_unique<interp::InterpProgram>(module, checks);
+  if (failed(program->load(target)))
+    return nullptr;
+  return program;
+}
+
+} // namespace qd

@@ -1,0 +1,121 @@
+//===- Loader.cpp - translates kernels to instructions -----------------------------------===//
+
+#include "codegen/interp/Code.h"
+#include "codegen/Interface.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace qd::interp {
+
+namespace {
+class Loader {
+public:
+  Loader(Code &code) : code(code) {}
+
+  LogicalResult loadBody(Region &region, Body &body);
+
+private:
+  LogicalResult loadOp(Operation *op, Instruction &instruction);
+  LogicalResult loadCall(func::CallOp call, Instruction &instruction);
+  LogicalResult setScope(Operation *op, Instruction &instruction);
+  LogicalResult checkTypes(Operation *op, TypeRange types);
+  unsigned makeSlot(Value value) { return slots[value] = code.numSlots++; }
+
+  Code &code;
+  DenseMap<Value, unsigned> slots;
+  SmallVector<func::FuncOp> callers; ///< whose unfolding is under way
+};
+} // namespace
+
+LogicalResult Loader::checkTypes(Operation *op, TypeRange types) {
+  for (Type type : types)
+    if (!isScalarType(type) && !isa<BufferType, SharedType>(type))
+      return op->emitOpError() << "has a value of type " << type << ", expected a scalar, !qd.buffer or !qd.shared";
+  return success();
+}
+
+LogicalResult Loader::loadBody(Region &region, Body &body) {
+  if (region.empty())
+    return success();
+  if (!region.hasOneBlock())
+    return region.getParentOp()->emitOpError("has a region of several blocks, expected structured control flow");
+  if (failed(checkTypes(region.getParentOp(), region.getArgumentTypes())))
+    return failure();
+  for (BlockArgument argument : region.getArguments())
+    body.arguments.push_back(makeSlot(argument));
+  for (Operation &op : region.front())
+    if (failed(loadOp(&op, body.instructions.emplace_back())))
+      return failure();
+  return success();
+}
+
+LogicalResult Loader::loadOp(Operation *op, Instruction &instruction) {
+  instruction.op = op;
+  instruction.rule = getRules().find(op->getName().getStringRef());
+  if (!instruction.rule)
+    return op->emitOpError("is not one that the interpreter runs");
+  if (failed(checkTypes(op, op->getResultTypes())))
+    return failure();
+  for (Value operand : op->getOperands())
+    instruction.operands.push_back(slots.lookup(operand));
+  for (Value result : op->getResults())
+    instruction.results.push_back(makeSlot(result));
+  if (auto alloc = dyn_cast<SharedAllocOp>(op))
+    code.shared.push_back(alloc);
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return loadCall(call, instruction);
+  if (instruction.rule->isCollective && failed(setScope(op, instruction)))
+    return failure();
+  for (Region &region : op->getRegions())
+    if (failed(loadBody(region, instruction.regions.emplace_back())))
+      return failure();
+  return success();
+}
+
+/// The callee's ops become the call's region, with slots of their own.
+LogicalResult Loader::loadCall(func::CallOp call, Instruction &instruction) {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+  if (!callee || callee.isExternal())
+    return call.emitOpError() << "calls '" << call.getCallee() << "', which has no body";
+  if (llvm::is_contained(callers, callee))
+    return call.emitOpError() << "calls '" << call.getCallee() << "' recursively";
+  callers.push_back(callee);
+  LogicalResult result = loadBody(callee.getBody(), instruction.regions.emplace_back());
+  callers.pop_back();
+  return result;
+}
+
+LogicalResult Loader::setScope(Operation *op, Instruction &instruction) {
+  if (instruction.rule->isBlockWide)
+    return success();
+  instruction.scope = code.subgroupSize;
+  if (auto shuffle = dyn_cast<ShuffleXorOp>(op); shuffle && !shuffle.getTile())
+    if (std::optional<int32_t> mask = shuffle.getConstantLane(); mask && *mask >= int64_t(code.subgroupSize))
+      return op->emitOpError() << "mask " << *mask << " leaves the subgroup of " << code.subgroupSize << " lanes";
+  auto tile = op->getAttrOfType<IntegerAttr>("tile");
+  if (!tile)
+    return success();
+  instruction.scope = tile.getInt();
+  int64_t threads = code.kernel.getNumThreads();
+  if (threads % instruction.scope)
+    return op->emitOpError() << "tile of " << instruction.scope << " lanes straddles the end of a block of " << threads
+                             << " threads";
+  return success();
+}
+
+FailureOr<std::unique_ptr<Code>> loadKernel(KernelOp kernel, const Target &target) {
+  auto code = std::make_unique<Code>();
+  code->kernel = kernel;
+  code->subgroupSize = target.subgroupSize;
+  unsigned shared = describeKernel(kernel, target).sharedBytes;
+  if (shared > target.chip->sharedBytes)
+    return kernel.emitOpError() << "takes " << shared << " bytes of shared memory, exceeding the limit of "
+                                << target.chip->sharedBytes << " on " << target.str();
+  if (failed(Loader(*code).loadBody(kernel.getBody(), code->body)))
+    return failure();
+  return code;
+}
+
+} // namespace qd::interp

@@ -1,0 +1,320 @@
+//===- Machine.cpp - steps subgroups, blocks and the grid ------------------------------===//
+
+#include "codegen/interp/Machine.h"
+
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include <list>
+
+using namespace mlir;
+
+namespace qd::interp {
+
+/// Blocks that take turns; the others start as these end.
+static constexpr unsigned blocksInFlight = 16;
+
+//===----------------------------------------------------------------------===//
+// Threads and tiles
+//===----------------------------------------------------------------------===//
+
+Block &Thread::block() const { return subgroup.block; }
+unsigned Thread::index() const { return subgroup.firstThread + lane; }
+void Thread::fail(const llvm::Twine &message) const { subgroup.fail(instruction, lane, message); }
+
+bool Tile::has(unsigned lane) const {
+  unsigned thread = firstThread + lane;
+  if (thread >= block.numThreads())
+    return false;
+  Subgroup &subgroup = block.subgroups[thread / block.subgroups[0].size];
+  return subgroup.frame().active >> (thread - subgroup.firstThread) & 1;
+}
+
+LaneValue Tile::get(unsigned lane, unsigned operand) const {
+  if (!has(lane))
+    return {};
+  unsigned thread = firstThread + lane;
+  Subgroup &subgroup = block.subgroups[thread / block.subgroups[0].size];
+  return subgroup.at(instruction.operands[operand], thread - subgroup.firstThread);
+}
+
+void Tile::set(unsigned lane, LaneValue value, unsigned result) {
+  if (!has(lane))
+    return;
+  unsigned thread = firstThread + lane;
+  Subgroup &subgroup = block.subgroups[thread / block.subgroups[0].size];
+  subgroup.at(instruction.results[result], thread - subgroup.firstThread) = value;
+}
+
+void Tile::fail(unsigned lane, const llvm::Twine &message) const {
+  block.fail(instruction.op, firstThread + lane, message);
+}
+
+//===----------------------------------------------------------------------===//
+// Subgroups
+//===----------------------------------------------------------------------===//
+
+Subgroup::Subgroup(Block &block, unsigned firstThread)
+    : block(block), firstThread(firstThread), size(block.launch.code.subgroupSize) {
+  const Code &code = block.launch.code;
+  unsigned existing = std::min(size, block.numThreads() - firstThread);
+  lanes = llvm::maskTrailingOnes<uint64_t>(existing);
+  slots.resize(size_t(code.numSlots) * size);
+  for (auto [slot, value] : llvm::zip_equal(code.body.arguments, block.launch.arguments))
+    for (unsigned lane = 0; lane < existing; ++lane)
+      at(slot, lane) = value;
+  frames.push_back({&code.body, 0, lanes, nullptr});
+}
+
+void Subgroup::enter(const Instruction &owner, unsigned region, uint64_t active) {
+  frames.push_back({&owner.regions[region], 0, active, &owner});
+}
+
+void Subgroup::startIteration(const Body &body, uint64_t active) {
+  frame().body = &body;
+  frame().next = 0;
+  frame().active = active;
+}
+
+void Subgroup::copy(ArrayRef<unsigned> from, ArrayRef<unsigned> to, uint64_t mask) {
+  SmallVector<LaneValue, 8> values(from.size());
+  for (; mask; mask &= mask - 1) {
+    unsigned lane = llvm::countr_zero(mask);
+    for (auto [slot, value] : llvm::zip_equal(from, values))
+      value = at(slot, lane);
+    for (auto [slot, value] : llvm::zip_equal(to, values))
+      at(slot, lane) = value;
+  }
+}
+
+void Subgroup::fail(const Instruction &instruction, unsigned lane, const llvm::Twine &message) {
+  block.fail(instruction.op, firstThread + lane, message);
+}
+
+bool Subgroup::isSpinning() const {
+  return llvm::any_of(frames, [&](const Frame &frame) {
+    return frame.isIdle && frame.memoryVersion == block.launch.memoryVersion;
+  });
+}
+
+void Subgroup::run() {
+  isPaused = false;
+  while (state == State::Ready && !isPaused && !block.launch.failed())
+    step();
+}
+
+void Subgroup::step() {
+  Launch &launch = block.launch;
+  const Instruction &instruction = current();
+  if (++launch.steps > launch.checks.steps)
+    return fail(instruction, llvm::countr_zero(frame().active),
+                "does not come to an end: " + llvm::Twine(launch.checks.steps) + " steps since a subgroup ended");
+  if (instruction.rule->isCollective)
+    return runCollective(instruction);
+  ++frame().next;
+  if (instruction.rule->control)
+    instruction.rule->control(*this, instruction);
+  else
+    runLanes(instruction);
+  if (frames.empty()) {
+    state = State::Done;
+    launch.steps = 0;
+  }
+}
+
+void Subgroup::runLanes(const Instruction &instruction) {
+  for (uint64_t mask = frame().active; mask && !block.launch.failed(); mask &= mask - 1)
+    runThread(instruction, llvm::countr_zero(mask));
+}
+
+/// One thread's part of an op: takes its operands from the slots, and puts its results there.
+void Subgroup::runThread(const Instruction &instruction, unsigned lane) {
+  const Rule &rule = *instruction.rule;
+  SmallVector<LaneValue, 4> in, out(instruction.results.size());
+  for (unsigned slot : instruction.operands)
+    in.push_back(at(slot, lane));
+  bool isStrict = rule.ints || rule.floats || rule.strict;
+  bool isPoisoned = isStrict && llvm::any_of(in, [](LaneValue value) { return value.poison; });
+  Thread thread{*this, instruction, lane, in, out};
+
+  if (!isPoisoned && rule.ints) {
+    SmallVector<APInt, 3> ints;
+    for (unsigned i = 0; i < in.size(); ++i)
+      ints.push_back(toInt(in[i].bits, thread.inType(i)));
+    if (MaybeInt result = rule.ints(instruction.op, ints))
+      out[0] = LaneValue::of(*result);
+  } else if (!isPoisoned && rule.floats) {
+    SmallVector<APFloat, 3> floats;
+    for (unsigned i = 0; i < in.size(); ++i)
+      floats.push_back(toFloat(in[i].bits, thread.inType(i)));
+    if (MaybeFloat result = rule.floats(instruction.op, floats))
+      out[0] = LaneValue::of(*result);
+  } else if (!isPoisoned) {
+    rule.thread(thread);
+  }
+
+  for (auto [slot, value] : llvm::zip_equal(instruction.results, out))
+    at(slot, lane) = value;
+}
+
+bool Subgroup::checkConvergence(const Instruction &instruction) {
+  uint64_t missing = lanes & ~frame().active;
+  if (!missing || !block.launch.checks.divergence)
+    return true;
+  fail(instruction, llvm::countr_zero(missing),
+       "is reached by " + llvm::Twine(llvm::popcount(frame().active)) + " of the " + llvm::Twine(llvm::popcount(lanes)) +
+           " lanes of the subgroup, expected all of them: this thread is elsewhere");
+  return false;
+}
+
+void Subgroup::runCollective(const Instruction &instruction) {
+  if (!checkConvergence(instruction))
+    return;
+  if (instruction.scope == 0 || instruction.scope > size) {
+    state = State::Waiting;
+    return;
+  }
+  for (unsigned lane = 0; lane < size; lane += instruction.scope) {
+    Tile tile(block, instruction, firstThread + lane, instruction.scope);
+    instruction.rule->tile(tile);
+  }
+  ++frame().next;
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+Block::Block(Launch &launch, std::array<uint32_t, 3> id) : launch(launch), id(id), arrays(launch.buffers) {
+  for (SharedAllocOp alloc : launch.code.shared) {
+    Array &array = arrays.emplace_back();
+    SharedType type = alloc.getType();
+    array.count = type.getNumElements();
+    array.element = type.getElementType();
+    array.shape = type.getShape();
+    array.name = "the shared array";
+    array.storage.resize(array.count * getStorageBytes(array.element));
+    array.data = array.storage.data();
+    array.written.resize(array.count);
+  }
+  for (unsigned thread = 0; thread < numThreads(); thread += launch.code.subgroupSize)
+    subgroups.emplace_back(*this, thread);
+}
+
+unsigned Block::numThreads() const { return KernelOp(launch.code.kernel).getNumThreads(); }
+
+bool Block::isDone() const {
+  return llvm::all_of(subgroups, [](const Subgroup &s) { return s.state == Subgroup::State::Done; });
+}
+
+void Block::meet() {
+  const Instruction *meeting = nullptr;
+  unsigned waiting = 0;
+  for (Subgroup &subgroup : subgroups) {
+    if (subgroup.state == Subgroup::State::Ready)
+      return;
+    if (subgroup.state == Subgroup::State::Waiting) {
+      ++waiting;
+      if (!meeting)
+        meeting = &subgroup.current();
+    }
+  }
+  if (!waiting)
+    return;
+
+  for (Subgroup &subgroup : subgroups) {
+    if (subgroup.state == Subgroup::State::Done)
+      return fail(meeting->op, subgroup.firstThread, "is reached by " + llvm::Twine(waiting) + " of the block's " +
+                                                         llvm::Twine(subgroups.size()) +
+                                                         " subgroups, expected all of them: this thread has ended");
+    if (&subgroup.current() != meeting) {
+      std::string other;
+      llvm::raw_string_ostream(other) << subgroup.current().op->getName();
+      return fail(meeting->op, subgroup.firstThread,
+                  "is not reached by all of the block's subgroups: this thread waits at another op, '" + other + "'");
+    }
+  }
+
+  if (TileRule rule = meeting->rule->tile) {
+    unsigned size = meeting->scope ? meeting->scope : numThreads();
+    for (unsigned thread = 0; thread < numThreads(); thread += size) {
+      Tile tile(*this, *meeting, thread, size);
+      rule(tile);
+    }
+  }
+  for (Subgroup &subgroup : subgroups)
+    subgroup.resume();
+}
+
+static std::string printLocation(Location loc) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (auto place = loc->findInstanceOf<FileLineColLoc>())
+    stream << place.getFilename().getValue() << ':' << place.getLine() << ':' << place.getColumn();
+  else
+    stream << "unknown location";
+  return text;
+}
+
+void Block::fail(Operation *op, unsigned thread, const llvm::Twine &message) {
+  if (launch.failed())
+    return;
+  KernelOp kernel = launch.code.kernel;
+  unsigned x = kernel.getBlockDim(0), y = kernel.getBlockDim(1);
+  llvm::raw_string_ostream(launch.error)
+      << printLocation(op->getLoc()) << ": '" << op->getName() << "' op " << message << " (kernel '"
+      << kernel.getSymName() << "', block (" << id[0] << ", " << id[1] << ", " << id[2] << "), thread ("
+      << thread % x << ", " << thread / x % y << ", " << thread / x / y << "))";
+}
+
+//===----------------------------------------------------------------------===//
+// The grid
+//===----------------------------------------------------------------------===//
+
+/// Lets every subgroup that can run take its turn; whether one of them did more than wait.
+static bool takeTurns(std::list<Block> &blocks) {
+  SmallVector<const Subgroup *> ran;
+  for (Block &block : blocks) {
+    for (Subgroup &subgroup : block.subgroups) {
+      if (subgroup.state != Subgroup::State::Ready)
+        continue;
+      subgroup.run();
+      ran.push_back(&subgroup);
+    }
+    block.meet();
+  }
+  return !llvm::all_of(ran, [](const Subgroup *subgroup) { return subgroup->isSpinning(); });
+}
+
+static void reportEndlessWait(std::list<Block> &blocks) {
+  for (Block &block : blocks)
+    for (Subgroup &subgroup : block.subgroups)
+      if (subgroup.state == Subgroup::State::Ready && subgroup.isSpinning()) {
+        const Frame &frame = subgroup.frame();
+        return subgroup.fail(*frame.owner, llvm::countr_zero(frame.active),
+                             "waits for ever: every other thread that has started waits too, or has ended");
+      }
+}
+
+void Launch::run() {
+  uint64_t numBlocks = uint64_t(grid[0]) * grid[1] * grid[2], started = 0;
+  std::list<Block> blocks;
+  while (!failed()) {
+    while (blocks.size() < blocksInFlight && started < numBlocks) {
+      std::array<uint32_t, 3> id = {uint32_t(started % grid[0]), uint32_t(started / grid[0] % grid[1]),
+                                    uint32_t(started / grid[0] / grid[1])};
+      blocks.emplace_back(*this, id);
+      ++started;
+    }
+    if (blocks.empty())
+      return;
+    bool progress = takeTurns(blocks);
+    if (!progress && !failed())
+      reportEndlessWait(blocks);
+    blocks.remove_if([](const Block &block) { return block.isDone(); });
+  }
+}
+
+} // namespace qd::interp

@@ -1,0 +1,185 @@
+//===- Machine.h - the state of a running grid -----------------------------------------===//
+//
+// Purpose: a subgroup steps in lock-step under a mask of active lanes, with its control flow on an explicit
+// stack, so that it can stop at barriers and loop back edges and others go on. Blocks in flight and their
+// subgroups take turns, which ends every wait that another started thread can end.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_CODEGEN_INTERP_MACHINE_H
+#define QD_CODEGEN_INTERP_MACHINE_H
+
+#include "codegen/interp/Code.h"
+
+#include "llvm/ADT/Twine.h"
+#include <array>
+#include <string>
+#include <vector>
+
+namespace qd::interp {
+
+class Block;
+class Launch;
+
+/// What is looked for beyond what memory safety and termination need.
+struct Checks {
+  bool poison = true;        ///< poison stored, branched on, or used as an address
+  bool divergence = true;    ///< a collective op with lanes missing
+  bool uninitialized = true; ///< shared memory read before it is written
+  uint64_t steps = uint64_t(1) << 28; ///< instructions of subgroups between two that end
+};
+
+/// A buffer or a block's shared array.
+struct Array {
+  uint8_t *data = nullptr;
+  int64_t count = 0;
+  mlir::Type element;
+  llvm::ArrayRef<int64_t> shape; ///< shared arrays
+  int32_t access = 0;            ///< buffers: KernelOp::Access bits
+  std::string name;
+  std::vector<uint8_t> storage;  ///< shared arrays
+  std::vector<bool> written;     ///< shared arrays, by element
+
+  bool isShared() const { return !shape.empty(); }
+};
+
+/// One region that a subgroup is in.
+struct Frame {
+  const Body *body;
+  size_t next;                ///< the instruction to carry out
+  uint64_t active;            ///< lanes
+  const Instruction *owner;   ///< the op whose region it is; null for the kernel's body
+  /// scf.while: its last iteration began and ended in the same state, with memory at this version.
+  bool isIdle = false;
+  uint64_t memoryVersion = 0;
+};
+
+/// One thread at one instruction.
+struct Thread {
+  Subgroup &subgroup;
+  const Instruction &instruction;
+  unsigned lane;
+  llvm::ArrayRef<LaneValue> in;
+  llvm::MutableArrayRef<LaneValue> out;
+
+  Block &block() const;
+  /// Its number in the block, counting x fastest.
+  unsigned index() const;
+  template <typename Op> Op op() const { return llvm::cast<Op>(instruction.op); }
+  mlir::Type inType(unsigned i) const { return instruction.op->getOperand(i).getType(); }
+  mlir::Type outType() const { return instruction.op->getResult(0).getType(); }
+  void fail(const llvm::Twine &message) const;
+};
+
+class Subgroup {
+public:
+  enum class State { Ready, Waiting, Done };
+
+  Subgroup(Block &block, unsigned firstThread);
+
+  State state = State::Ready;
+  Block &block;
+  const unsigned firstThread; ///< of its block: lane 0
+  const unsigned size;
+  uint64_t lanes;             ///< those that exist
+
+  LaneValue &at(unsigned slot, unsigned lane) { return slots[slot * size + lane]; }
+  Frame &frame() { return frames.back(); }
+  const Instruction &current() const { return frames.back().body->instructions[frames.back().next]; }
+
+  /// Steps until the next loop back edge, barrier, failure, or the kernel's end.
+  void run();
+  /// Whether it goes round in a wait that only a change of memory can end.
+  bool isSpinning() const;
+
+  // For control rules.
+  void enter(const Instruction &owner, unsigned region, uint64_t active);
+  void leave() { frames.pop_back(); }
+  void startIteration(const Body &body, uint64_t active);
+  void pause() { isPaused = true; }
+  /// Copies values between slots, all at once, in the lanes of `mask`.
+  void copy(llvm::ArrayRef<unsigned> from, llvm::ArrayRef<unsigned> to, uint64_t mask);
+  void fail(const Instruction &instruction, unsigned lane, const llvm::Twine &message);
+
+  /// For rendezvous: the collective op is done.
+  void resume() {
+    ++frames.back().next;
+    state = State::Ready;
+  }
+  /// Reports lanes that do not reach a collective op together with the others.
+  bool checkConvergence(const Instruction &instruction);
+
+private:
+  void step();
+  void runLanes(const Instruction &instruction);
+  void runThread(const Instruction &instruction, unsigned lane);
+  void runCollective(const Instruction &instruction);
+
+  bool isPaused = false;
+  std::vector<LaneValue> slots;
+  std::vector<Frame> frames;
+};
+
+/// The lanes of one scope at a collective op. Lanes are numbered from the scope's start.
+class Tile {
+public:
+  Tile(Block &block, const Instruction &instruction, unsigned firstThread, unsigned size)
+      : block(block), instruction(instruction), firstThread(firstThread), size(size) {}
+
+  Block &block;
+  const Instruction &instruction;
+  const unsigned firstThread;
+  const unsigned size;
+
+  template <typename Op> Op op() const { return llvm::cast<Op>(instruction.op); }
+  mlir::Type inType(unsigned i = 0) const { return instruction.op->getOperand(i).getType(); }
+  /// False for lanes that a partial last subgroup lacks.
+  bool has(unsigned lane) const;
+  /// An operand; poison where the lane does not exist.
+  LaneValue get(unsigned lane, unsigned operand = 0) const;
+  void set(unsigned lane, LaneValue value, unsigned result = 0);
+  void setAll(LaneValue value, unsigned result = 0) {
+    for (unsigned lane = 0; lane < size; ++lane)
+      set(lane, value, result);
+  }
+  void fail(unsigned lane, const llvm::Twine &message) const;
+};
+
+class Block {
+public:
+  Block(Launch &launch, std::array<uint32_t, 3> id);
+
+  Launch &launch;
+  const std::array<uint32_t, 3> id;
+  std::vector<Array> arrays; ///< arguments, then shared arrays
+  std::vector<Subgroup> subgroups;
+
+  unsigned numThreads() const;
+  bool isDone() const;
+  /// Carries out the op that all threads of the block wait at, once they do.
+  void meet();
+  void fail(mlir::Operation *op, unsigned thread, const llvm::Twine &message);
+};
+
+class Launch {
+public:
+  Launch(const Code &code, std::array<uint32_t, 3> grid, const Checks &checks)
+      : code(code), grid(grid), checks(checks) {}
+
+  const Code &code;
+  const std::array<uint32_t, 3> grid;
+  const Checks checks;
+  std::vector<Array> buffers;             ///< by argument; empty rows for scalars
+  std::vector<LaneValue> arguments;       ///< scalars, and arrays by number
+  uint64_t memoryVersion = 0;             ///< raised by every change of memory
+  uint64_t steps = 0;                     ///< since a subgroup last ended
+
+  /// Runs all blocks; `error` is empty where all went well.
+  void run();
+  bool failed() const { return !error.empty(); }
+  std::string error;
+};
+
+} // namespace qd::interp
+
+#endif

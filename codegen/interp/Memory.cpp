@@ -1,0 +1,153 @@
+//===- Memory.cpp - buffers and shared arrays -----------------------------------------------===//
+
+#include "codegen/interp/Machine.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+#include <cstring>
+
+using namespace mlir;
+
+namespace qd::interp {
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+static uint64_t readElement(const Array &array, int64_t element) {
+  unsigned bytes = getStorageBytes(array.element);
+  uint64_t bits = 0;
+  memcpy(&bits, array.data + element * bytes, bytes);
+  return bits;
+}
+
+static void writeElement(Launch &launch, Array &array, int64_t element, uint64_t bits) {
+  if (readElement(array, element) != bits)
+    ++launch.memoryVersion;
+  unsigned bytes = getStorageBytes(array.element);
+  memcpy(array.data + element * bytes, &bits, bytes);
+  if (array.isShared())
+    array.written[element] = true;
+}
+
+/// The array that a thread's operand is; null, and a report, where it is poison.
+static Array *findArray(Thread &thread, unsigned operand) {
+  if (thread.in[operand].poison) {
+    thread.fail("uses poison as an array");
+    return nullptr;
+  }
+  return &thread.block().arrays[thread.in[operand].bits];
+}
+
+static std::string countElements(const Array &array) {
+  std::string text = array.name + ", which has ";
+  llvm::raw_string_ostream stream(text);
+  llvm::interleave(array.shape, stream, "x");
+  if (!array.isShared())
+    stream << array.count;
+  stream << (array.count == 1 ? " element" : " elements");
+  return text;
+}
+
+/// The number of the element that the subscripts name; nothing, and a report, where there is none.
+static std::optional<int64_t> findElement(Thread &thread, const Array &array, unsigned firstSubscript,
+                                          ArrayRef<int64_t> literals) {
+  ArrayRef<int64_t> extents = array.isShared() ? array.shape : ArrayRef(array.count);
+  int64_t element = 0;
+  for (auto [literal, extent] : llvm::zip_equal(literals, extents)) {
+    int64_t subscript = literal;
+    if (ShapedType::isDynamic(literal)) {
+      LaneValue value = thread.in[firstSubscript];
+      if (value.poison) {
+        thread.fail("uses poison as a subscript");
+        return std::nullopt;
+      }
+      subscript = toInt(value.bits, thread.inType(firstSubscript)).getSExtValue();
+      ++firstSubscript;
+    }
+    if (subscript < 0 || subscript >= extent) {
+      thread.fail("subscript " + llvm::Twine(subscript) + " is out of bounds of " + countElements(array));
+      return std::nullopt;
+    }
+    element = element * extent + subscript;
+  }
+  return element;
+}
+
+/// Whether the op's `if` lets this thread take part.
+static bool isEnabled(Thread &thread, Value predicate, unsigned operand) {
+  if (!predicate)
+    return true;
+  LaneValue value = thread.in[operand];
+  if (value.poison && thread.block().launch.checks.poison) {
+    thread.fail("is predicated by poison");
+    return false;
+  }
+  return value.bits;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+static void runLoad(Thread &thread) {
+  auto op = thread.op<LoadOp>();
+  unsigned predicate = 1 + op.getIndices().size();
+  if (!isEnabled(thread, op.getPredicate(), predicate)) {
+    thread.out[0] = thread.in[predicate + 1];
+    return;
+  }
+  Array *array = findArray(thread, 0);
+  if (!array)
+    return;
+  if (array->access & KernelOp::WriteOnly)
+    return thread.fail("reads " + array->name + ", which is writeonly");
+  std::optional<int64_t> element = findElement(thread, *array, 1, op.getStaticIndices());
+  if (!element)
+    return;
+  if (array->isShared() && !array->written[*element]) {
+    if (thread.block().launch.checks.uninitialized)
+      thread.fail("reads element " + llvm::Twine(*element) + " of " + array->name + " before it is written");
+    return;
+  }
+  uint64_t bits = readElement(*array, *element);
+  if (array->element.isInteger(1) && bits > 1)
+    return thread.fail("reads a byte of " + llvm::Twine(bits) + " as i1 from " + array->name + ", expected 0 or 1");
+  thread.out[0] = LaneValue::of(bits);
+}
+
+static void runStore(Thread &thread) {
+  auto op = thread.op<StoreOp>();
+  if (!isEnabled(thread, op.getPredicate(), 2 + op.getIndices().size()))
+    return;
+  Array *array = findArray(thread, 1);
+  if (!array)
+    return;
+  if (array->access & KernelOp::ReadOnly)
+    return thread.fail("writes " + array->name + ", which is readonly");
+  std::optional<int64_t> element = findElement(thread, *array, 2, op.getStaticIndices());
+  if (!element)
+    return;
+  if (thread.in[0].poison && thread.block().launch.checks.poison)
+    return thread.fail("stores poison to element " + llvm::Twine(*element) + " of " + array->name);
+  writeElement(thread.block().launch, *array, *element, thread.in[0].bits);
+}
+
+static void runSize(Thread &thread) {
+  if (Array *array = findArray(thread, 0))
+    thread.out[0] = LaneValue::of(toInt(array->count, thread.outType()));
+}
+
+static void runSharedAlloc(Thread &thread) {
+  const Code &code = thread.block().launch.code;
+  auto position = llvm::find(code.shared, thread.op<SharedAllocOp>());
+  thread.out[0] = LaneValue::of(thread.block().launch.buffers.size() + (position - code.shared.begin()));
+}
+
+void addMemoryRules(RuleTable &table) {
+  table.addThread<LoadOp>(runLoad);
+  table.addThread<StoreOp>(runStore);
+  table.addThread<SizeOp>(runSize);
+  table.addThread<SharedAllocOp>(runSharedAlloc);
+}
+
+} // namespace qd::interp
