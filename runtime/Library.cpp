@@ -13,7 +13,7 @@ Expected<Library> Library::open(const std::vector<std::string> &names) {
   std::string reason;
   for (const std::string &name : names) {
     Library library;
-    library.handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    library.handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
     library.libraryName = name;
     if (library.handle)
       return library;

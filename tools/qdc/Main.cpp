@@ -15,6 +15,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
+#include <memory>
 
 using namespace llvm;
 
@@ -62,7 +63,7 @@ struct Options {
   cl::opt<std::string> remarks{"Rpass", cl::value_desc("expand"), cl::desc("Report how ops are carried out"),
                                cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets", cl::desc("List targets, chips and subgroup sizes"), cl::cat(category)};
-  cl::Option *all[12] = {&input,        &targets, &chip,     &subgroupSize, &emit,    &output,
+  cl::Option *all[12] = {&input,        std::addressof(targets), &chip,     &subgroupSize, &emit,    &output,
                          &dependencies, &level,   &stripQir, &divergent,    &remarks, &listTargets};
 };
 } // namespace
