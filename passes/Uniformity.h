@@ -1,0 +1,96 @@
+//===- Uniformity.h - which values are the same in all threads -------------------------===//
+//
+// Purpose: divergence analysis over structured control flow, for checks and for lowerings that are cheaper on
+// uniform values.
+//
+// Input: a verified kernel or helper function. The answers hold until the function changes; a value that it did
+// not hold when it was analysed is varying.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_PASSES_UNIFORMITY_H
+#define QD_PASSES_UNIFORMITY_H
+
+#include "ir/Dialect.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace qd {
+
+/// Whose threads are compared with each other.
+enum class Scope : uint8_t { Subgroup, Block };
+
+/// "subgroup" or "block".
+llvm::StringRef stringifyScope(Scope scope);
+
+/// In rising order: the worst operand decides. Undecided comes from memory: only the program's author knows.
+enum class Divergence : uint8_t { Uniform, Undecided, Varying };
+
+class UniformityAnalysis {
+public:
+  /// A `subgroupSize` of 0 stands for any: what is then proven holds for all of 4 to 64.
+  explicit UniformityAnalysis(mlir::Operation *function, unsigned subgroupSize = 0);
+
+  /// How `value` may differ between those threads of one `scope` that compute it together.
+  Divergence getDivergence(mlir::Value value, Scope scope) const;
+  bool isUniform(mlir::Value value, Scope scope) const { return getDivergence(value, scope) == Divergence::Uniform; }
+
+  /// The worst of the conditions that decide whether a thread reaches an op.
+  struct Control {
+    Divergence divergence = Divergence::Uniform;
+    mlir::Operation *branch = nullptr; ///< the op with the condition; null where all threads get there
+    mlir::Value condition;             ///< null where `branch` is an op that the analysis does not know
+  };
+  Control getControl(mlir::Operation *op, Scope scope) const;
+
+  /// The scope whose threads must reach a collective op together.
+  Scope getRequiredScope(mlir::Operation *collective) const;
+
+  /// The op that makes `value` differ: a thread id, a load. Null where none is found.
+  mlir::Operation *findSource(mlir::Value value, Scope scope) const;
+
+private:
+  struct State {
+    Divergence subgroup = Divergence::Uniform;
+    Divergence block = Divergence::Uniform;
+
+    Divergence &operator[](Scope scope) { return scope == Scope::Subgroup ? subgroup : block; }
+    Divergence operator[](Scope scope) const { return scope == Scope::Subgroup ? subgroup : block; }
+    State operator|(State other) const { return {std::max(subgroup, other.subgroup), std::max(block, other.block)}; }
+  };
+  static constexpr State varying = {Divergence::Varying, Divergence::Varying};
+  static constexpr State undecided = {Divergence::Undecided, Divergence::Undecided};
+
+  void visit(mlir::Operation *op);
+  void visitIf(mlir::Operation *op);
+  void visitFor(mlir::Operation *op);
+  void visitWhile(mlir::Operation *op);
+  void raise(mlir::Value value, State state);
+  void enqueueUsers(mlir::Value value);
+
+  State get(mlir::Value value) const;
+  State joinOperands(mlir::Operation *op) const;
+  State getResultState(mlir::Operation *op) const;
+  State getIndexState(mlir::Operation *op) const;
+  State getLoadState(mlir::Operation *op) const;
+  State getCollectiveState(mlir::Operation *op) const;
+  State getCompareState(mlir::Operation *op) const;
+  State getTripState(mlir::Operation *loop) const;
+  State getConditionState(mlir::Operation *branch, mlir::Value &condition, Scope scope) const;
+
+  bool coversScope(mlir::Operation *collective, Scope scope) const;
+  bool groupsAreWhole(mlir::Operation *collective) const;
+  bool isLanePattern(mlir::Value value, unsigned depth = 0) const;
+  int64_t getAlignment() const { return subgroupSize ? subgroupSize : 64; }
+
+  unsigned subgroupSize;
+  int64_t blockThreads = 0;          ///< 0 in a helper function: unknown
+  int64_t blockDims[3] = {0, 0, 0};
+  llvm::DenseMap<mlir::Value, State> states;
+  llvm::SetVector<mlir::Operation *> worklist;
+};
+
+} // namespace qd
+
+#endif
