@@ -11,6 +11,8 @@ namespace qd {
 
 LogicalResult runPipeline(ModuleOp module, const Target &target, const PipelineOptions &options) {
   PassManager passes(module.getContext());
+  // Collective ops stand where all lanes of their scope come together.
+  passes.addPass(createCheckUniformityPass(options.divergence, target));
   // No reductions and no tiles wider than the target's subgroup are left.
   passes.addPass(createExpandSubgroupPass(target, options.remarks));
   return passes.run(module);
