@@ -231,6 +231,8 @@ static FailureOr<std::string> run(Session &session, std::string_view qir, std::s
     session.error("no target: name one with -target=nvptx, amdgcn, spirv or cpu");
     return failure();
   }
+  if (module.getOps<KernelOp>().empty())
+    return module.emitError() << "expected at least one qd.kernel";
   Compilation compilation(session, module, options);
   if (isBundle)
     return compilation.emitBundle(*targets);

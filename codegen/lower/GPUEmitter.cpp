@@ -109,11 +109,12 @@ LogicalResult GPUEmitter::emitOp(Operation *op) {
   if (isa<scf::WhileOp>(op))
     return emitScfWhile(op);
 
+  if (!isElementwise(op->getName(), /*hasLibrary=*/false))
+    return op->emitOpError() << "is not supported on " << target.str();
   SmallVector<llvm::Value *> operands, results;
   for (Value operand : op->getOperands())
     operands.push_back(get(operand));
-  if (!lowerElementwise(b, op, operands, results))
-    return op->emitOpError() << "is not supported on " << target.str();
+  lowerElementwise(b, op, operands, results);
   for (auto [result, lowered] : llvm::zip_equal(op->getResults(), results))
     set(result, lowered);
   return success();

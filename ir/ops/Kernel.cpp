@@ -142,4 +142,25 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
+LogicalResult KernelOp::verifyRegions() {
+  auto isLegal = [](Type type) { return isScalarType(type) || isa<BufferType, SharedType>(type); };
+  WalkResult result = getBody().walk([&](Operation *op) {
+    auto check = [&](TypeRange types, StringRef what) -> LogicalResult {
+      for (Type type : types)
+        if (!isLegal(type))
+          return op->emitOpError() << "has a " << what << " of type " << type
+                                   << ", expected i1, i8, i16, i32, i64, f16, bf16, f32 or f64 in a kernel";
+      return success();
+    };
+    if (failed(check(op->getResultTypes(), "result")))
+      return WalkResult::interrupt();
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        if (failed(check(block.getArgumentTypes(), "region argument")))
+          return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 } // namespace qd

@@ -32,6 +32,7 @@ def QD_KernelOp : QD_Op<"kernel", [
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     /// Bits of an argument's entry in `arg_access`.
     enum Access : int32_t { ReadOnly = 1, WriteOnly = 2, NoAlias = 4 };
