@@ -1,0 +1,187 @@
+//===----------------------------------------------------------------------===//
+// The machine: a launch holds blocks, a block its shared memory and waves, a
+// wave its lanes.
+//
+// Lanes of a wave run in lock-step under `mask`. Where they part, the parts
+// (fragments) wait by program counter and the least one runs. Blocks of code
+// are laid out in topological order with every loop contiguous and one latch
+// at its end, so the least counter is the rule of structured control flow:
+// lanes meet again where their paths join, and at each turn of a loop.
+//===----------------------------------------------------------------------===//
+#ifndef QD_CODEGEN_SIM_WAVE_H
+#define QD_CODEGEN_SIM_WAVE_H
+
+#include "codegen/sim/Code.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+
+namespace qd::sim {
+
+struct Launch;
+struct Block;
+
+struct Fragment {
+  uint32_t pc;
+  uint64_t mask;
+};
+
+struct Frame {
+  const FunctionCode *fn = nullptr;
+  size_t base = 0; // of its words
+  std::vector<Fragment> ready;  // by descending pc
+  std::vector<Fragment> parked; // wait at an operation for named lanes
+  uint32_t returnPc = 0;
+  uint64_t callMask = 0;
+  Ref result = 0;
+  uint32_t privateBase = 0;
+};
+
+class Wave {
+public:
+  Wave(Launch &launch, Block &block, unsigned index, unsigned lanes);
+
+  Launch &launch;
+  Block &block;
+  const Image &image;
+  unsigned width;
+  unsigned index;
+  uint64_t full; // all lanes the hardware has
+  uint64_t live; // lanes that exist and have not left the kernel
+  uint64_t mask; // lanes that execute now
+  uint32_t pc = 0;
+  const FunctionCode *fn = nullptr;
+  uint64_t *regs = nullptr;
+  uint64_t *poison = nullptr;
+  std::array<std::vector<uint32_t>, 3> tid;
+
+  enum State { Running, AtBarrier, AtSplitBarrier, Done };
+  State state = Running;
+  bool stop = false; // leaves the slice
+  // At a barrier.
+  unsigned barrierId = 0, barrierCount = 0;
+  const Op *barrierOp = nullptr;
+  uint64_t barrierVotes = 0;
+  uint64_t splitPhase = 0;
+
+  void start(const FunctionCode &kernel);
+  /// Runs until the wave waits, ends, fails or has used its slice.
+  void runSlice(uint64_t operations);
+
+  const uint64_t *val(Ref r) const {
+    return r >= 0 ? regs + size_t(r) * width : image.constants.data() + size_t(~r) * width;
+  }
+  uint64_t poisonOf(Ref r) const { return r >= 0 ? poison[r] : image.constantPoison[~r]; }
+  uint64_t *out(Ref r) { return regs + size_t(r) * width; }
+  void setPoison(Ref r, uint64_t lanes) { poison[r] = (poison[r] & ~mask) | (lanes & mask); }
+  Ref arg(const Op &op, unsigned i) const { return fn->args[op.args + i]; }
+
+  template <typename F> void each(F f) { eachOf(mask, f); }
+  template <typename F> void eachOf(uint64_t lanes, F f) {
+    if (lanes == full) {
+      for (unsigned l = 0; l < width; ++l)
+        f(l);
+      return;
+    }
+    for (; lanes; lanes &= lanes - 1)
+      f(unsigned(llvm::countr_zero(lanes)));
+  }
+
+  /// Records the first failure of the launch and stops the wave.
+  void fail(const Op &op, unsigned lane, const llvm::Twine &what);
+  /// Fails if an active lane holds poison in `r`.
+  bool needsValue(const Op &op, Ref r, const char *use);
+
+  // Control flow.
+  void takeEdge(const Edge &edge, uint64_t lanes);
+  void jump(const Edge &edge) {
+    if (edge.copyCount)
+      takeEdge(edge, mask);
+    goTo(edge.pc);
+  }
+  /// Moves the active lanes to `target`, then runs the least fragment.
+  void goTo(uint32_t target);
+  void split(const Edge &first, uint64_t firstLanes, const Edge &second, uint64_t secondLanes);
+  void addReady(uint32_t target, uint64_t lanes);
+  /// Takes the next fragment after the active lanes have gone elsewhere.
+  void resumeNext();
+  void turnLoop(uint32_t header);
+  void call(const Op &op);
+  void ret(const Op &op);
+  /// The active lanes leave the kernel.
+  void exitLanes();
+
+  /// Waits until the live lanes that `maskRef` names have arrived here; returns
+  /// the lanes that may go on, which are then the active ones, or 0.
+  uint64_t rendezvous(const Op &op, Ref maskRef);
+  /// The same for all live lanes of the wave.
+  uint64_t rendezvousAll(const Op &op);
+
+  // Memory.
+  struct Place {
+    uint8_t *data = nullptr;
+    uint8_t *shadow = nullptr; // one byte a byte: 0 written, 1 poison, 2 no memory
+    bool isPrivate = false;
+  };
+  bool access(const Op &op, unsigned lane, uint64_t address, unsigned space, uint64_t bytes,
+              uint64_t align, bool write, const char *verb, Place &place);
+  void growPrivate(uint32_t bytes);
+  uint64_t convertPointer(uint64_t value, unsigned from, unsigned to) const;
+
+  std::vector<Frame> frames;
+
+private:
+  std::vector<uint64_t> words;
+  std::vector<uint64_t> poisons;
+  std::vector<uint8_t> privateData, privateShadow; // lane after lane
+  uint32_t privateSize = 0;
+  unsigned hold = 0;  // branches for which a fragment out of turn keeps running
+  unsigned turns = 0; // of loops, since memory changed
+  uint64_t turnProgress = 0;
+
+  void selectFrame();
+  void park(uint32_t at, uint64_t lanes);
+  uint64_t joinParked();
+  uint64_t proceed(uint64_t ready);
+};
+
+struct Block {
+  Launch &launch;
+  std::array<uint32_t, 3> id;
+  std::vector<std::unique_ptr<Wave>> waves;
+  std::vector<uint8_t> shared, sharedShadow;
+  std::array<unsigned, 16> arrivedOnly{}; // threads at barrier.cta.arrive
+  unsigned signalled = 0;
+  uint64_t phase = 1;
+
+  Block(Launch &launch, std::array<uint32_t, 3> id);
+  /// Lets waves go whose barrier is complete; false where all wait for ever.
+  bool releaseBarriers();
+  bool done() const;
+};
+
+struct Allocation {
+  uint8_t *data = nullptr;
+  uint64_t bytes = 0;
+  bool writable = false;
+  std::string what;
+};
+
+struct Launch {
+  const Image &image;
+  const FunctionCode &kernel;
+  std::array<uint32_t, 3> grid, blockSize;
+  std::vector<Allocation> allocations; // by allocation number
+  std::vector<uint8_t> implicitArgs;
+  std::vector<uint64_t> params; // words of the kernel's parameters
+  std::string error;
+  uint64_t executed = 0; // wave instructions
+  uint64_t lastProgress = 0;
+
+  Launch(const Image &image, const FunctionCode &kernel) : image(image), kernel(kernel) {}
+  void progress() { lastProgress = executed; }
+  llvm::Error run();
+};
+
+} // namespace qd::sim
+
+#endif
