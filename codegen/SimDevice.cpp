@@ -1,0 +1,70 @@
+//===- SimDevice.cpp - the sim device: a GPU's code, executed lane by lane -----------------------===//
+//
+// Purpose: createSimProgram: lowers a module as nvptx and amdgcn do, and gives the LLVM IR that instruction
+// selection would get to the executor.
+// Input: a verified module after the expansions for `target`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/Codegen.h"
+#include "codegen/HostProgram.h"
+#include "codegen/Interface.h"
+#include "codegen/sim/Sim.h"
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace qd {
+
+namespace {
+class SimDevice final : public HostProgram {
+public:
+  SimDevice(std::unique_ptr<SimProgram> program, std::vector<KernelInterface> kernels)
+      : program(std::move(program)), kernels(std::move(kernels)) {}
+
+  llvm::Error launch(llvm::StringRef name, std::array<uint32_t, 3> grid, llvm::ArrayRef<HostArg> args) override {
+    auto kernel = llvm::find_if(kernels, [&](const KernelInterface &k) { return k.name == name; });
+    if (kernel == kernels.end())
+      return llvm::createStringError(llvm::formatv("no kernel '{0}' in this module", name));
+    SmallVector<SimArg> parameters;
+    for (auto [arg, interface] : llvm::zip_equal(args, kernel->args)) {
+      if (!arg.isBuffer) {
+        parameters.push_back(SimArg::scalar(arg.bits));
+        continue;
+      }
+      parameters.push_back(SimArg::buffer(arg.data, arg.count * getStorageBytes(interface.type)));
+      if (interface.passesSize)
+        parameters.push_back(SimArg::scalar(arg.count));
+    }
+    return program->run(name, grid, {kernel->block[0], kernel->block[1], kernel->block[2]}, parameters);
+  }
+
+private:
+  std::unique_ptr<SimProgram> program;
+  std::vector<KernelInterface> kernels;
+};
+} // namespace
+
+std::unique_ptr<HostProgram> createSimProgram(ModuleOp module, const Target &target, const HostOptions &options) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> lowered = lowerToLLVM(module, target, {options.optLevel}, context);
+  if (!lowered)
+    return nullptr;
+  SimOptions simOptions;
+  simOptions.chip = target.chip->name.str();
+  simOptions.waveSize = target.subgroupSize;
+  llvm::Expected<std::unique_ptr<SimProgram>> program = SimProgram::create(*lowered, simOptions);
+  if (!program) {
+    module.emitError() << "sim of " << target.str() << ": " << llvm::toString(program.takeError());
+    return nullptr;
+  }
+  std::vector<KernelInterface> kernels;
+  for (KernelOp kernel : module.getOps<KernelOp>())
+    kernels.push_back(describeKernel(kernel, target));
+  return std::make_unique<SimDevice>(std::move(*program), std::move(kernels));
+}
+
+} // namespace qd
