@@ -2,6 +2,8 @@
 
 #include "compiler/Bundle.h"
 
+#include "compiler/Session.h"
+
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "llvm/Object/OffloadBinary.h"
@@ -71,6 +73,7 @@ static void dropPaths(ModuleOp module) {
 std::string packQIR(ModuleOp module) {
   OwningOpRef<ModuleOp> copy = module.clone();
   dropPaths(*copy);
+  (*copy)->setAttr(versionAttribute, IntegerAttr::get(IntegerType::get(copy->getContext(), 32), qirVersion));
   std::string bytes;
   llvm::raw_string_ostream stream(bytes);
   // Writing bytecode of the current version cannot fail.

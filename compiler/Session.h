@@ -19,6 +19,11 @@
 
 namespace qd {
 
+/// The version of QIR that this release reads and writes. A module says which it was written for with the attribute
+/// `qd.version`; one that says nothing is taken as current.
+constexpr unsigned qirVersion = 1;
+constexpr const char *versionAttribute = "qd.version";
+
 class Session {
 public:
   Session();
@@ -33,6 +38,9 @@ public:
   void error(const llvm::Twine &message);
 
 private:
+  bool checkVersion(llvm::StringRef qir, llvm::StringRef name);
+  bool refuseVersion(llvm::StringRef name, const llvm::Twine &version);
+
   mlir::MLIRContext context;
   std::string diagnostics;
   llvm::raw_string_ostream stream;
