@@ -78,3 +78,10 @@ file(CONFIGURE OUTPUT ${absent_source} CONTENT "${absent_text}")
 add_library(qd_absent_targets STATIC ${absent_source})
 target_link_libraries(qd_absent_targets PRIVATE qd_llvm)
 target_link_libraries(qd_llvm_archives INTERFACE qd_absent_targets)
+
+# What nearly every source includes, compiled once.
+add_library(qd_precompiled OBJECT ${PROJECT_BINARY_DIR}/Precompiled.cpp)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/Precompiled.cpp CONTENT "")
+target_link_libraries(qd_precompiled PRIVATE qd_llvm)
+target_include_directories(qd_precompiled PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+target_precompile_headers(qd_precompiled PRIVATE ${PROJECT_SOURCE_DIR}/ir/Precompiled.h)
