@@ -38,14 +38,15 @@ TEST_F(HostTest, RunsAndLeavesTheCallersMemoryAlone) {
 TEST_F(HostTest, DiagnosticsComeThrough) {
   auto device = Device::open("sim:sm_80");
   ASSERT_TRUE(device) << device.message();
-  EXPECT_EQ((*device)->load({bytesOf("bad"), "f.qir"}).message(), "f.qir:1:1: error: bad program");
+  EXPECT_EQ((*device)->load({bytesOf("bad"), "f.qir"}).message(), 
+            "'f.qir' does not compile for sim:sm_80:\nf.qir:1:1: error: bad program");
   auto module = (*device)->load({bytesOf("good"), "f.qir"});
   ASSERT_TRUE(module);
   auto buffer = (*device)->allocate(4);
   ASSERT_TRUE(buffer);
   Argument argument = Argument::buffer(**buffer, {ScalarType::F32, 1}, 1);
   EXPECT_EQ((*module)->launch("scale", {1, 2, 1}, {argument, argument, Argument::of(1.0f)}).message(),
-            "error: a launch that the interface does not allow");
+            "kernel 'scale' failed on sim:sm_80: a launch that the interface does not allow");
 }
 
 TEST_F(HostTest, ABundleRunsFromItsQir) {

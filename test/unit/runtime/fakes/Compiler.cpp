@@ -57,7 +57,7 @@ const char *qdcHostInterface(qdcHostModule) { return interfaceJson; }
 int qdcHostLaunch(qdcHostModule, const char *kernel, const uint32_t grid[3], const qdcHostArg *args,
                   size_t numArgs, char **diagnostics) {
   if (std::strcmp(kernel, "scale") != 0 || numArgs != 3 || grid[1] != 1) {
-    *diagnostics = copyString("error: a launch that the interface does not allow");
+    *diagnostics = copyString("a launch that the interface does not allow");
     return 1;
   }
   auto *x = static_cast<float *>(args[0].data), *y = static_cast<float *>(args[1].data);
