@@ -4,6 +4,8 @@
 
 #include "runtime/Device.h"
 
+#include <functional>
+
 namespace qd::rt {
 
 using DeviceResult = Expected<std::unique_ptr<Device>>;
@@ -20,9 +22,21 @@ std::vector<DeviceEntry> listHip();
 std::vector<DeviceEntry> listVulkan();
 std::vector<DeviceEntry> listHost();
 
-/// The bundle of a program: itself, or its QIR compiled for `targets`.
-Expected<Bundle> bundleFor(const Program &program, const std::string &targets, uint32_t subgroupSize,
-                           const DeviceOptions &options, std::string &warnings);
+/// How a device takes its code.
+struct VariantRequest {
+  /// For messages: "vulkan:0".
+  std::string device;
+  /// What the compiler is asked for where no ready code fits.
+  std::string targets;
+  uint32_t subgroupSize = 0;
+  uint32_t optLevel = 2;
+  /// Picks a variant out of a bundle.
+  std::function<Expected<const Variant *>(const Bundle &)> match;
+};
+
+/// The code of a program for a device: a bundle's variant, or its QIR compiled. The compiler's warnings are
+/// added to `warnings`.
+Expected<Variant> variantFor(const Program &program, const VariantRequest &request, std::string &warnings);
 
 } // namespace qd::rt
 

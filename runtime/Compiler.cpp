@@ -10,7 +10,8 @@ namespace qd::rt {
 
 namespace {
 
-constexpr const char *fileName = "libqdcompiler.so";
+/// The name to link by, and the one that an installation without headers has.
+constexpr const char *fileNames[] = {"libqdcompiler.so", "libqdcompiler.so.1"};
 constexpr const char *pathVariable = "QDC_COMPILER_LIBRARY";
 
 Expected<Compiler> load() {
@@ -19,9 +20,10 @@ Expected<Compiler> load() {
     names.push_back(path);
   } else {
     for (const std::string &folder : siblingFolders())
-      if (std::string file = folder + "/" + fileName; access(file.c_str(), F_OK) == 0)
-        names.push_back(file);
-    names.push_back(fileName);
+      for (const char *fileName : fileNames)
+        if (std::string file = folder + "/" + fileName; access(file.c_str(), F_OK) == 0)
+          names.push_back(file);
+    names.insert(names.end(), std::begin(fileNames), std::end(fileNames));
   }
   auto library = Library::open(names);
   if (!library)

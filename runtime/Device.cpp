@@ -154,25 +154,37 @@ std::vector<DeviceEntry> listDevices() {
   return entries;
 }
 
-Expected<Bundle> bundleFor(const Program &program, const std::string &targets, uint32_t subgroupSize,
-                           const DeviceOptions &options, std::string &warnings) {
-  std::vector<uint8_t> compiled;
-  const std::vector<uint8_t> *bytes = &program.bytes;
-  if (!isBundle(bytes->data(), bytes->size())) {
-    auto compiler = Compiler::get();
-    if (!compiler)
-      return fail("'", program.name, "' is no bundle, so it must be compiled, and ", compiler.message());
-    auto result = (*compiler)->compileToBundle(program.bytes, program.name, targets, subgroupSize,
-                                               options.optLevel, warnings);
-    if (!result)
-      return result.error();
-    compiled = std::move(*result);
-    bytes = &compiled;
+Expected<Variant> variantFor(const Program &program, const VariantRequest &request, std::string &warnings) {
+  auto take = [&](const std::vector<uint8_t> &bytes, Bundle &bundle) -> Expected<Variant> {
+    auto parsed = parseBundle(bytes.data(), bytes.size());
+    if (!parsed)
+      return fail("cannot load '", program.name, "': ", parsed.message());
+    bundle = std::move(*parsed);
+    auto match = request.match(bundle);
+    if (!match)
+      return fail("cannot load '", program.name, "' on ", request.device, ": ", match.message());
+    return **match;
+  };
+
+  const std::vector<uint8_t> *qir = &program.bytes;
+  Bundle bundle;
+  std::string why = text("'", program.name, "' is no bundle, so it must be compiled");
+  if (isBundle(program.bytes.data(), program.bytes.size())) {
+    auto variant = take(program.bytes, bundle);
+    if (variant || bundle.qir.empty())
+      return variant;
+    why = text(variant.message(), "; so its QIR must be compiled");
+    qir = &bundle.qir;
   }
-  auto bundle = parseBundle(bytes->data(), bytes->size());
-  if (!bundle)
-    return fail("cannot load '", program.name, "': ", bundle.message());
-  return bundle;
+  auto compiler = Compiler::get();
+  if (!compiler)
+    return fail(why, ", and ", compiler.message());
+  auto compiled = (*compiler)->compileToBundle(*qir, program.name, request.targets, request.subgroupSize,
+                                               request.optLevel, warnings);
+  if (!compiled)
+    return compiled.error();
+  Bundle made;
+  return take(*compiled, made);
 }
 
 } // namespace qd::rt

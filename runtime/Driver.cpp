@@ -153,28 +153,26 @@ Expected<std::unique_ptr<Buffer>> DriverDevice::allocate(size_t bytes) {
 
 Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
   std::string warnings;
-  auto bundle = bundleFor(program, targets, options.subgroupSize, options, warnings);
-  if (!bundle)
-    return bundle.error();
-  auto variant = match(*bundle);
+  auto variant =
+      variantFor(program, {name(), targets, options.subgroupSize, options.optLevel, match}, warnings);
   if (!variant)
-    return fail("cannot load '", program.name, "' on ", name(), ": ", variant.message());
+    return variant.error();
 
   // PTX is text: it must end in NUL.
-  std::vector<uint8_t> image = (*variant)->image;
+  std::vector<uint8_t> image = std::move(variant->image);
   image.push_back(0);
   driver.makeCurrent();
   void *handle = nullptr;
   char log[16384] = "";
-  int options[2] = {driver.errorLogOption, driver.errorLogSizeOption};
+  int jitOptions[2] = {driver.errorLogOption, driver.errorLogSizeOption};
   void *values[2] = {log, reinterpret_cast<void *>(sizeof log)};
-  int code = driver.moduleLoad(&handle, image.data(), driver.errorLogOption ? 2 : 0, options, values);
+  int code = driver.moduleLoad(&handle, image.data(), driver.errorLogOption ? 2 : 0, jitOptions, values);
   if (code) {
     log[sizeof log - 1] = 0;
-    return fail("the driver of ", name(), " refuses the code for ", (*variant)->arch, " in '", program.name,
+    return fail("the driver of ", name(), " refuses the code for ", variant->arch, " in '", program.name,
                 "': ", driver.statusText(code), log[0] ? ":\n" : "", log);
   }
-  return std::unique_ptr<Module>(new DriverModule(driver, handle, (*variant)->interface, limits, name(),
+  return std::unique_ptr<Module>(new DriverModule(driver, handle, std::move(variant->interface), limits, name(),
                                                   std::move(warnings)));
 }
 

@@ -39,7 +39,7 @@ class HostModule : public Module {
 public:
   HostModule(const Compiler &compiler, qdcHostModule handle, Interface interface, const std::string &device,
              std::string warnings)
-      : Module(std::move(interface), {}, device), compiler(compiler), handle(handle) {
+      : Module(std::move(interface), {}, device), compiler(compiler), device(device), handle(handle) {
     moduleWarnings = std::move(warnings);
   }
   ~HostModule() override { compiler.hostUnload(handle); }
@@ -69,13 +69,14 @@ protected:
     if (diagnostics)
       compiler.freeString(diagnostics);
     if (failed)
-      return Error::failure(said.empty() ? text("kernel '", kernel.name, "' failed") : said);
+      return fail("kernel '", kernel.name, "' failed on ", device, said.empty() ? "" : ": ", said);
     moduleWarnings += said;
     return taken.count();
   }
 
 private:
   const Compiler &compiler;
+  std::string device;
   qdcHostModule handle;
 };
 
@@ -122,7 +123,7 @@ public:
     if (diagnostics)
       compiler.freeString(diagnostics);
     if (!handle)
-      return Error::failure(said.empty() ? text("'", program.name, "' does not load on ", name()) : said);
+      return fail("'", program.name, "' does not compile for ", name(), said.empty() ? "" : ":\n", said);
     const char *json = compiler.hostInterface(handle);
     auto interface = parseInterface(json ? json : "");
     if (!interface) {

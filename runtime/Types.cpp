@@ -296,7 +296,8 @@ std::string shapeText(const std::vector<int64_t> &shape) {
 
 std::string suggestion(std::string_view word, const std::vector<std::string> &candidates) {
   const std::string *nearest = nullptr;
-  size_t best = word.size() / 2 + 1;
+  // A third of the word may be wrong, and something must be right.
+  size_t best = std::min(word.size() / 3 + 2, word.size());
   for (const std::string &candidate : candidates) {
     size_t distance = editDistance(word, candidate);
     if (distance < best) {
@@ -308,6 +309,8 @@ std::string suggestion(std::string_view word, const std::vector<std::string> &ca
     return "; did you mean '" + *nearest + "'?";
   if (candidates.empty())
     return "; there is none";
+  if (candidates.size() > 8)
+    return "";
   std::string list;
   for (const std::string &candidate : candidates)
     list += (list.empty() ? "" : ", ") + candidate;

@@ -62,7 +62,8 @@ std::string formatScalar(ScalarType type, uint64_t bits, bool isUnsigned = false
 /// "4x1024"; "scalar" for no dimension.
 std::string shapeText(const std::vector<int64_t> &shape);
 
-/// A sentence's tail that offers the nearest of `candidates`: "; did you mean 'x'?", or else lists them.
+/// A sentence's tail that offers the nearest of `candidates`: "; did you mean 'x'?", or else lists them where
+/// they are few.
 std::string suggestion(std::string_view word, const std::vector<std::string> &candidates);
 
 } // namespace qd::rt

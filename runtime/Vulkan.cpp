@@ -33,16 +33,16 @@ public:
   Expected<std::unique_ptr<Module>> load(const Program &program) override {
     const VulkanFacts &facts = context->facts;
     uint32_t wanted = options.subgroupSize ? options.subgroupSize : facts.defaultSubgroup;
-    std::string warnings;
-    auto bundle = bundleFor(program, "spirv", wanted, options, warnings);
-    if (!bundle)
-      return bundle.error();
     uint32_t smallest = options.subgroupSize ? wanted : facts.smallestSubgroup;
     uint32_t largest = options.subgroupSize ? wanted : facts.largestSubgroup;
-    auto variant = matchVulkan(*bundle, smallest, largest, wanted, facts.apiMinor);
+    VariantRequest request{name(), "spirv", wanted, options.optLevel, [&](const Bundle &bundle) {
+                             return matchVulkan(bundle, smallest, largest, wanted, facts.apiMinor);
+                           }};
+    std::string warnings;
+    auto variant = variantFor(program, request, warnings);
     if (!variant)
-      return fail("cannot load '", program.name, "' on ", name(), ": ", variant.message());
-    auto module = loadVulkanModule(*context, name(), **variant, std::move(warnings));
+      return variant.error();
+    auto module = loadVulkanModule(*context, name(), *variant, std::move(warnings));
     if (!module)
       return fail("cannot load '", program.name, "' on ", name(), ": ", module.message());
     return module;

@@ -15,7 +15,7 @@ constexpr uint32_t newestMinor = 3;
 
 struct FeatureRow {
   const char *name;
-  /// 0 where no capability declares it.
+  /// 0 where no capability declares it; then a kernel's interface lists the name.
   uint32_t capability;
   bool (*has)(const VulkanFeatures &features, const VulkanFacts &facts);
 };
@@ -236,9 +236,9 @@ Expected<std::shared_ptr<VulkanInstance>> openVulkanInstance() {
   auto library = Library::open({"libvulkan.so.1"});
   if (!library)
     return fail("no Vulkan loader: ", library.message());
-  PFN_vkGetInstanceProcAddr getInstanceProcAddr = nullptr;
-  if (Error error = library->get(*reinterpret_cast<void (**)()>(&getInstanceProcAddr), "vkGetInstanceProcAddr"))
-    return error;
+  auto getInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(library->find("vkGetInstanceProcAddr"));
+  if (!getInstanceProcAddr)
+    return fail(library->name(), " is no Vulkan loader");
   auto global = [&](const char *name) { return getInstanceProcAddr(VK_NULL_HANDLE, name); };
   auto enumerateVersion = reinterpret_cast<PFN_vkEnumerateInstanceVersion>(global("vkEnumerateInstanceVersion"));
   auto createInstance = reinterpret_cast<PFN_vkCreateInstance>(global("vkCreateInstance"));
@@ -301,13 +301,14 @@ Error checkVulkanFeatures(const SpirvSummary &code, const Kernel &kernel, const 
     if (missing.find("'" + name + "'") == std::string::npos)
       missing += (missing.empty() ? "'" : ", '") + name + "'";
   };
-  // What the code declares is decisive; the interface adds what no capability tells apart (a name that the
-  // table does not have is one that capabilities cover).
+  // What the code declares is decisive: a kernel may list a type that its code gets by without. The list adds
+  // what no capability tells apart.
+  auto contains = [](const auto &list, const auto &item) {
+    return std::find(list.begin(), list.end(), item) != list.end();
+  };
   for (const FeatureRow &row : featureTable) {
-    const auto &declared = code.capabilities;
-    const auto &listed = kernel.features;
-    bool needed = (row.capability && std::find(declared.begin(), declared.end(), row.capability) != declared.end()) ||
-                  std::find(listed.begin(), listed.end(), row.name) != listed.end();
+    bool needed = row.capability ? contains(code.capabilities, row.capability)
+                                 : contains(kernel.features, std::string(row.name));
     if (needed && !row.has(features, facts))
       lack(row.name);
   }

@@ -135,7 +135,8 @@ Expected<std::vector<VulkanFacts>> vulkanDevices(const VulkanInstance &instance)
 /// The device that "vulkan" means: a real GPU before a processor. Nothing when none can compute.
 std::optional<size_t> defaultVulkanDevice(const std::vector<VulkanFacts> &devices);
 
-/// Whether a device has all that a module declares and a kernel lists; the error names what it lacks.
+/// Whether a device has all that a module declares and, where that does not tell, what a kernel lists; the
+/// error names what it lacks.
 Error checkVulkanFeatures(const SpirvSummary &code, const Kernel &kernel, const VulkanFeatures &features,
                           const VulkanFacts &facts);
 

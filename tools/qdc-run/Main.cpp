@@ -8,7 +8,10 @@ using namespace qd::rt;
 int main(int argc, char **argv) {
   auto complain = [](const Error &error, int status) {
     std::fflush(stdout);
-    std::fprintf(stderr, "qdc-run: error: %s\n", error.message().c_str());
+    // Diagnostics of the compiler end their lines themselves.
+    const std::string &message = error.message();
+    bool ended = !message.empty() && message.back() == '\n';
+    std::fprintf(stderr, "qdc-run: error: %s%s", message.c_str(), ended ? "" : "\n");
     return status;
   };
   auto options = parseCommandLine({argv + 1, argv + argc});

@@ -132,7 +132,7 @@ const OptionRow optionTable[] = {
 std::vector<std::string> optionNames() {
   std::vector<std::string> names;
   for (const OptionRow &row : optionTable)
-    names.push_back(std::string("--") + row.name);
+    names.push_back(row.name);
   return names;
 }
 
@@ -163,7 +163,7 @@ Error parseOption(const std::vector<std::string> &words, size_t &at, Options &op
     sawGrid |= name == "grid";
     return row.apply(options, value.value_or(""));
   }
-  return fail("unknown option '", word, "'", suggestion("--" + name, optionNames()));
+  return fail("unknown option '", word, "'", suggestion(name, optionNames()));
 }
 
 } // namespace
