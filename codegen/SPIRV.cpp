@@ -68,13 +68,17 @@ FailureOr<std::string> emitSPIRV(ModuleOp module, const Target &target, const Co
     return module.emitError() << "no SPIR-V version is known for " << target.chip->name;
 
   spirv::Builder builder(environment->spirvMinor);
+  bool hasFailed = false;
   for (Operation &op : module.getOps()) {
-    auto kernel = dyn_cast<KernelOp>(op);
-    if (!kernel)
-      return op.emitError() << "'" << op.getName() << "' is not supported on " << target.str();
-    if (failed(spirv::KernelLowering(builder, kernel, target).run()))
-      return failure();
+    if (auto kernel = dyn_cast<KernelOp>(op)) {
+      hasFailed |= failed(spirv::KernelLowering(builder, kernel, target).run());
+    } else {
+      op.emitError() << "'" << op.getName() << "' is not supported on " << target.str();
+      hasFailed = true;
+    }
   }
+  if (hasFailed)
+    return failure();
   std::string bytes = builder.finish();
   if (std::string message = validate(bytes, environment->validation); !message.empty())
     return module.emitError() << "internal error: the SPIR-V made for " << target.str() << " is invalid: " << message;
