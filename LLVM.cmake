@@ -79,6 +79,17 @@ add_library(qd_absent_targets STATIC ${absent_source})
 target_link_libraries(qd_absent_targets PRIVATE qd_llvm)
 target_link_libraries(qd_llvm_archives INTERFACE qd_absent_targets)
 
+# SPIR-V: the headers, and SPIRV-Tools as archives for validation and disassembly.
+find_path(SPIRV_HEADERS_INCLUDE spirv/unified1/spirv.hpp11)
+find_path(SPIRV_TOOLS_INCLUDE spirv-tools/libspirv.h)
+find_library(SPIRV_TOOLS_ARCHIVE NAMES libSPIRV-Tools.a)
+if(NOT SPIRV_HEADERS_INCLUDE OR NOT SPIRV_TOOLS_INCLUDE OR NOT SPIRV_TOOLS_ARCHIVE)
+  message(FATAL_ERROR "The SPIR-V backend needs SPIRV-Tools with its static library and the SPIR-V headers "
+                      "(Debian: spirv-tools, spirv-headers)")
+endif()
+target_include_directories(qd_llvm SYSTEM INTERFACE ${SPIRV_HEADERS_INCLUDE} ${SPIRV_TOOLS_INCLUDE})
+target_link_libraries(qd_llvm_archives INTERFACE ${SPIRV_TOOLS_ARCHIVE})
+
 # What nearly every source includes, compiled once.
 if(QD_PRECOMPILED)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/Precompiled.cpp CONTENT "")

@@ -34,7 +34,8 @@ static void layOutParameters(KernelInterface &interface) {
   interface.paramsBinding = bindings;
 }
 
-static StringRef getFeature(Type type) {
+/// The feature that values of a type need; SPIR-V computes bf16 in 16-bit integers.
+static StringRef getFeature(Type type, const Target &target) {
   if (type.isInteger(64))
     return "int64";
   if (type.isInteger(16))
@@ -46,18 +47,18 @@ static StringRef getFeature(Type type) {
   if (type.isF16())
     return "float16";
   if (type.isBF16())
-    return "bfloat16";
+    return target.getBackend() == Backend::SPIRV ? "int16" : "bfloat16";
   return "";
 }
 
-static std::vector<std::string> collectFeatures(KernelOp kernel) {
+static std::vector<std::string> collectFeatures(KernelOp kernel, const Target &target) {
   llvm::SetVector<StringRef> features;
   auto note = [&](Type type) {
     if (auto buffer = dyn_cast<BufferType>(type))
       type = buffer.getElementType();
     else if (auto shared = dyn_cast<SharedType>(type))
       type = shared.getElementType();
-    if (StringRef feature = getFeature(type); !feature.empty())
+    if (StringRef feature = getFeature(type, target); !feature.empty())
       features.insert(feature);
   };
   for (BlockArgument argument : kernel.getBodyBlock().getArguments())
@@ -79,9 +80,14 @@ KernelInterface describeKernel(KernelOp kernel, const Target &target) {
   for (unsigned dim = 0; dim < 3; ++dim)
     interface.block[dim] = kernel.getBlockDim(dim);
   interface.subgroupSize = target.subgroupSize;
+  bool isSPIRV = target.getBackend() == Backend::SPIRV;
+  interface.localSize = kernel.getNumThreads();
+  if (isSPIRV)
+    interface.localSize = llvm::alignTo(interface.localSize, target.subgroupSize);
   kernel.getBody().walk([&](SharedAllocOp alloc) {
     SharedType type = alloc.getType();
-    unsigned elementBytes = getStorageBytes(type.getElementType());
+    // SPIR-V keeps an i1 of a shared array in 32 bits: narrower ones are a feature of the device.
+    unsigned elementBytes = isSPIRV && type.getElementType().isInteger(1) ? 4 : getStorageBytes(type.getElementType());
     interface.sharedBytes =
         llvm::alignTo(interface.sharedBytes, elementBytes) + type.getNumElements() * elementBytes;
   });
@@ -98,7 +104,7 @@ KernelInterface describeKernel(KernelOp kernel, const Target &target) {
     interface.args.push_back(std::move(arg));
   }
   layOutParameters(interface);
-  interface.features = collectFeatures(kernel);
+  interface.features = collectFeatures(kernel, target);
   return interface;
 }
 
@@ -123,6 +129,8 @@ std::string printInterface(llvm::ArrayRef<KernelInterface> kernels) {
               json.value(extent);
           });
           json.attribute("subgroup_size", kernel.subgroupSize);
+          if (kernel.localSize != kernel.block[0] * kernel.block[1] * kernel.block[2])
+            json.attribute("local_size", kernel.localSize);
           json.attribute("shared_bytes", kernel.sharedBytes);
           json.attributeArray("args", [&] {
             for (const ArgInterface &arg : kernel.args)

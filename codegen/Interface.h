@@ -36,6 +36,7 @@ struct KernelInterface {
   std::string name;
   std::array<unsigned, 3> block;
   unsigned subgroupSize = 0;
+  unsigned localSize = 0; ///< threads that a block is started with; SPIR-V: whole subgroups, in one dimension
   unsigned sharedBytes = 0;
   std::vector<ArgInterface> args;
   unsigned paramsBytes = 0;

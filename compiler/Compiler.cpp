@@ -49,6 +49,8 @@ private:
   FailureOr<OwningOpRef<ModuleOp>> expand(const Target &target);
   FailureOr<std::string> refuse(const Target &target, StringRef kind);
   FailureOr<std::string> emitLLVM(ModuleOp expanded, const Target &target, StringRef kind);
+  FailureOr<std::string> emitVulkan(ModuleOp expanded, const Target &target, StringRef kind);
+  FailureOr<std::string> emitCode(ModuleOp expanded, const Target &target, StringRef kind);
 
   Session &session;
   ModuleOp module;
@@ -105,17 +107,34 @@ FailureOr<std::string> Compilation::emitLLVM(ModuleOp expanded, const Target &ta
   return refuse(target, kind);
 }
 
+FailureOr<std::string> Compilation::emitVulkan(ModuleOp expanded, const Target &target, StringRef kind) {
+  if (kind != "spirv" && kind != "spirv-asm" && kind != "asm")
+    return refuse(target, kind);
+  FailureOr<std::string> code = emitSPIRV(expanded, target, CodegenOptions{options.optLevel});
+  if (failed(code) || kind == "spirv")
+    return code;
+  FailureOr<std::string> text = disassembleSPIRV(*code);
+  if (failed(text))
+    session.error("internal error: the SPIR-V module cannot be disassembled");
+  return text;
+}
+
 FailureOr<std::string> Compilation::emit(const Target &target, StringRef kind) {
   FailureOr<OwningOpRef<ModuleOp>> expanded = expand(target);
   if (failed(expanded))
     return failure();
   if (kind == "expanded")
     return print(**expanded);
+  return emitCode(**expanded, target, kind);
+}
+
+FailureOr<std::string> Compilation::emitCode(ModuleOp expanded, const Target &target, StringRef kind) {
   switch (target.getBackend()) {
   case Backend::NVPTX:
   case Backend::AMDGCN:
-    return emitLLVM(**expanded, target, kind);
+    return emitLLVM(expanded, target, kind);
   case Backend::SPIRV:
+    return emitVulkan(expanded, target, kind);
   case Backend::CPU:
   case Backend::Interp:
     return refuse(target, kind);
@@ -133,15 +152,20 @@ static std::vector<KernelInterface> describeKernels(ModuleOp module, const Targe
 FailureOr<std::string> Compilation::emitBundle(ArrayRef<Target> targets) {
   std::string bundle;
   for (const Target &target : targets) {
+    FailureOr<OwningOpRef<ModuleOp>> expanded = expand(target);
+    if (failed(expanded))
+      return failure();
+    // What the expansions add or remove (shared arrays, uses of a buffer's size) is part of the interface.
+    std::string interface = printInterface(describeKernels(**expanded, target));
     FailureOr<std::string> code;
     CodeKind kind = CodeKind::PTX;
     if (target.getBackend() == Backend::NVPTX) {
-      code = emit(target, "ptx");
+      code = emitCode(**expanded, target, "ptx");
     } else if (target.getBackend() == Backend::AMDGCN) {
-      code = emit(target, "hsaco");
+      code = emitCode(**expanded, target, "hsaco");
       kind = CodeKind::HSACO;
     } else if (target.getBackend() == Backend::SPIRV) {
-      code = emit(target, "spirv");
+      code = emitCode(**expanded, target, "spirv");
       kind = CodeKind::SPIRV;
     } else {
       session.error("target " + getBackendName(target.getBackend()) + " runs from a bundle's QIR; leave it out");
@@ -149,7 +173,7 @@ FailureOr<std::string> Compilation::emitBundle(ArrayRef<Target> targets) {
     }
     if (failed(code))
       return failure();
-    bundle += packVariant(target, kind, *code, printInterface(describeKernels(module, target)));
+    bundle += packVariant(target, kind, *code, interface);
   }
   if (!options.stripQir)
     bundle += packQIR(module);

@@ -1,0 +1,154 @@
+//===- KernelLowering.h - one kernel's ops to SPIR-V ---------------------------------===//
+//
+// Purpose: what the lowerings of all op families share: the id and SPIR-V type of each value, the kernel's
+// buffers, parameters and built-in inputs, and the table row that says how an op is lowered.
+// Input: a verified kernel after the expansions for its target. Output: a function, its entry point and its
+// global variables in the Builder.
+//
+// In registers i1 is a Boolean, the other integers are unsigned of their width, and a bf16 is the 16-bit integer of
+// its bits. In memory an i1 is a byte (in shared arrays: 32 bits).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_CODEGEN_SPIRV_KERNELLOWERING_H
+#define QD_CODEGEN_SPIRV_KERNELLOWERING_H
+
+#include "codegen/Interface.h"
+#include "codegen/spirv/Builder.h"
+#include "ir/Dialect.h"
+#include "ir/Targets.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace qd::spirv {
+
+class KernelLowering;
+
+/// How one op is lowered: by `lower`, which reads what it needs to know from `code` and `boolCode` (opcodes on
+/// numbers and on i1, 0 for none, or whatever the family's rows hold).
+struct OpRow {
+  using Lower = mlir::LogicalResult (*)(KernelLowering &lowering, mlir::Operation *op, const OpRow &row);
+
+  mlir::TypeID op;
+  Lower lower;
+  uint32_t code = 0;
+  uint32_t boolCode = 0;
+};
+
+template <typename Op> OpRow makeRow(OpRow::Lower lower, uint32_t code = 0, uint32_t boolCode = 0) {
+  return {mlir::TypeID::get<Op>(), lower, code, boolCode};
+}
+template <typename Op> OpRow makeRow(OpRow::Lower lower, spv::Op code, spv::Op boolCode = spv::Op::OpNop) {
+  return {mlir::TypeID::get<Op>(), lower, uint32_t(code), uint32_t(boolCode)};
+}
+
+/// The rows of each family. An op without a row is not supported.
+llvm::ArrayRef<OpRow> getIntegerRows();
+llvm::ArrayRef<OpRow> getFloatRows();
+llvm::ArrayRef<OpRow> getCastRows();
+llvm::ArrayRef<OpRow> getMathRows();
+llvm::ArrayRef<OpRow> getControlFlowRows();
+llvm::ArrayRef<OpRow> getIndexRows();
+llvm::ArrayRef<OpRow> getMemoryRows();
+llvm::ArrayRef<OpRow> getSubgroupRows();
+
+class KernelLowering {
+public:
+  KernelLowering(Builder &builder, KernelOp kernel, const Target &target)
+      : b(builder), kernel(kernel), target(target) {}
+
+  mlir::LogicalResult run();
+
+  Builder &b;
+  KernelOp kernel;
+  const Target &target;
+
+  //===--------------------------------------------------------------------===//
+  // Values and types
+  //===--------------------------------------------------------------------===//
+
+  Id get(mlir::Value value) const { return ids.lookup(value); }
+  void set(mlir::Value value, Id id) { ids[value] = id; }
+  /// Sets the only result of `op`.
+  mlir::LogicalResult setResult(mlir::Operation *op, Id id) {
+    set(op->getResult(0), id);
+    return mlir::success();
+  }
+
+  /// The type of a scalar in registers.
+  Id getType(mlir::Type scalar);
+  Id getFloatType(unsigned width);
+  Id getConstant(mlir::TypedAttr value);
+  Id getU32(uint32_t value) { return b.getInt(32, value); }
+  Id getU32Type() { return b.getIntType(32); }
+
+  mlir::LogicalResult lowerBlock(mlir::Block &block);
+
+  /// Reports `op` as not supported on the target.
+  mlir::LogicalResult unsupported(mlir::Operation *op);
+  /// Reports that `op` is not supported with values of `type`.
+  mlir::LogicalResult unsupported(mlir::Operation *op, mlir::Type type);
+
+  //===--------------------------------------------------------------------===//
+  // Code that several families need
+  //===--------------------------------------------------------------------===//
+
+  Id emit(spv::Op op, Id type, llvm::ArrayRef<uint32_t> operands) { return b.emit(op, type, operands); }
+  Id emitBool(spv::Op op, llvm::ArrayRef<uint32_t> operands) { return b.emit(op, b.getBoolType(), operands); }
+  Id emitU32(spv::Op op, llvm::ArrayRef<uint32_t> operands) { return b.emit(op, getU32Type(), operands); }
+  Id select(Id type, Id condition, Id ifTrue, Id ifFalse) {
+    return b.emit(spv::Op::OpSelect, type, {condition, ifTrue, ifFalse});
+  }
+  /// An unsigned integer as an i32 or i64 of `width` bits; truncated or zero-extended from `fromWidth`.
+  Id resize(Id value, unsigned fromWidth, unsigned width);
+  /// The halves of a 64-bit value as a vector of two 32-bit integers, low one first, and back.
+  Id toHalves(Id value);
+  Id getHalf(Id halves, unsigned index);
+  Id fromHalves(Id halves, mlir::Type type);
+  /// A float of any type as f32 (a f64 is rounded), and an f32 rounded to a float of any type.
+  Id toF32(Id value, mlir::Type type);
+  Id fromF32(Id value, mlir::Type type);
+
+  //===--------------------------------------------------------------------===//
+  // Inputs, read once at the kernel's start
+  //===--------------------------------------------------------------------===//
+
+  Id getThreadIndex();
+  Id getThreadId(unsigned dim);
+  Id getBlockId(unsigned dim);
+  Id getGridDim(unsigned dim);
+  Id getLane();
+
+  /// The variable of a buffer argument, or of a shared array.
+  Id getArray(mlir::Value array) const { return get(array); }
+  /// An element count, as the halves of an i64.
+  Id getSizeHalves(mlir::BlockArgument buffer);
+
+private:
+  Id getInput(spv::BuiltIn builtIn, Id type);
+  Id getInputComponent(spv::BuiltIn builtIn, unsigned dim);
+  Id cached(Id &slot, llvm::function_ref<Id()> generate);
+  bool hasSubgroupOps();
+
+  mlir::LogicalResult declareSharedArrays();
+  void declareBuffers();
+  void declareParameters();
+  Id loadParameter(unsigned arg, mlir::Type type);
+  void addModes();
+  mlir::LogicalResult lowerOp(mlir::Operation *op);
+
+  KernelInterface interface;
+  Id function = 0;
+  llvm::DenseMap<mlir::Value, Id> ids;
+  llvm::SmallVector<Id> interfaceVariables, sharedVariables;
+  llvm::DenseMap<unsigned, Id> inputs; ///< by BuiltIn, and by BuiltIn and dimension
+  Id threadIndex = 0, threadIds[3] = {};
+  Id parameterBlock = 0;
+  spv::StorageClass parameterStorage = spv::StorageClass::PushConstant;
+  llvm::SmallVector<std::pair<Id, unsigned>> parameters; ///< an argument's type in the block, and its member
+  unsigned floatWidths = 0; ///< or-ed: 16, 32, 64
+};
+
+} // namespace qd::spirv
+
+#endif

@@ -1,0 +1,191 @@
+//===- Math.cpp - the math dialect, on SPIR-V ----------------------------------------===//
+//
+// Only functions whose results GLSL.std.450 fixes, or that a few instructions compute exactly.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/spirv/KernelLowering.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace spv;
+
+namespace qd::spirv {
+
+//===----------------------------------------------------------------------===//
+// Bits
+//===----------------------------------------------------------------------===//
+
+static LogicalResult lowerAbsI(KernelLowering &l, Operation *op, const OpRow &) {
+  Type type = op->getResult(0).getType();
+  Id value = l.get(op->getOperand(0));
+  if (type.isInteger(1))
+    return l.setResult(op, value);
+  // SAbs leaves the smallest number undefined; here it stays what it is.
+  Id id = l.getType(type), zero = l.b.getInt(type.getIntOrFloatBitWidth(), 0);
+  Id isNegative = l.emitBool(Op::OpSLessThan, {value, zero});
+  return l.setResult(op, l.select(id, isNegative, l.emit(Op::OpISub, id, {zero, value}), value));
+}
+
+/// The number of zeros above the highest set bit of a u32: 31 - FindUMsb, which is -1 for zero.
+static Id countLeading32(KernelLowering &l, Id value) {
+  Id highest = l.b.emitExt(GLSLstd450FindUMsb, l.getU32Type(), value);
+  return l.emitU32(Op::OpISub, {l.getU32(31), highest});
+}
+
+/// The number of zeros below the lowest set bit of a u32; FindILsb is -1, the largest u32, for zero.
+static Id countTrailing32(KernelLowering &l, Id value) {
+  Id lowest = l.b.emitExt(GLSLstd450FindILsb, l.getU32Type(), value);
+  return l.b.emitExt(GLSLstd450UMin, l.getU32Type(), {lowest, l.getU32(32)});
+}
+
+static Id countOnes32(KernelLowering &l, Id value) { return l.emitU32(Op::OpBitCount, value); }
+
+/// The count of a 64-bit value whose `outer` half decides unless it is zero.
+static Id countFrom(KernelLowering &l, Id (*count)(KernelLowering &, Id), Id outer, Id inner) {
+  Id isZero = l.emitBool(Op::OpIEqual, {outer, l.getU32(0)});
+  Id further = l.emitU32(Op::OpIAdd, {count(l, inner), l.getU32(32)});
+  return l.select(l.getU32Type(), isZero, further, count(l, outer));
+}
+
+/// ctpop, ctlz and cttz. Vulkan counts bits of 32-bit integers only.
+static LogicalResult lowerCount(KernelLowering &l, Operation *op, const OpRow &) {
+  Type type = op->getResult(0).getType();
+  unsigned width = type.getIntOrFloatBitWidth();
+  Id value = l.get(op->getOperand(0)), count;
+  bool isPop = isa<math::CtPopOp>(op), isLeading = isa<math::CountLeadingZerosOp>(op);
+  if (width == 1)
+    return l.setResult(op, isPop ? value : l.emitBool(Op::OpLogicalNot, value));
+  if (width == 64) {
+    Id halves = l.toHalves(value), low = l.getHalf(halves, 0), high = l.getHalf(halves, 1);
+    count = isPop       ? l.emitU32(Op::OpIAdd, {countOnes32(l, low), countOnes32(l, high)})
+            : isLeading ? countFrom(l, countLeading32, high, low)
+                        : countFrom(l, countTrailing32, low, high);
+  } else {
+    value = l.resize(value, width, 32);
+    if (isPop) {
+      count = countOnes32(l, value);
+    } else if (isLeading) {
+      count = countLeading32(l, value);
+      if (width < 32)
+        count = l.emitU32(Op::OpISub, {count, l.getU32(32 - width)});
+    } else {
+      if (width < 32)
+        value = l.emitU32(Op::OpBitwiseOr, {value, l.getU32(1u << width)});
+      count = countTrailing32(l, value);
+    }
+  }
+  return l.setResult(op, l.resize(count, 32, width));
+}
+
+//===----------------------------------------------------------------------===//
+// Floats
+//===----------------------------------------------------------------------===//
+
+/// The row's code is the function of GLSL.std.450. bf16 goes by f32, in which each of them is exact or, sqrt, has
+/// more than twice the precision.
+static LogicalResult lowerUnary(KernelLowering &l, Operation *op, const OpRow &row) {
+  Type type = op->getResult(0).getType();
+  auto function = GLSLstd450(row.code);
+  Id value = l.get(op->getOperand(0));
+  if (!type.isBF16())
+    return l.setResult(op, l.b.emitExt(function, l.getType(type), value));
+  return l.setResult(op, l.fromF32(l.b.emitExt(function, l.getFloatType(32), l.toF32(value, type)), type));
+}
+
+static LogicalResult lowerAbsF(KernelLowering &l, Operation *op, const OpRow &row) {
+  Type type = op->getResult(0).getType();
+  if (!type.isBF16())
+    return lowerUnary(l, op, row);
+  return l.setResult(op, l.emit(Op::OpBitwiseAnd, l.getType(type),
+                                {l.get(op->getOperand(0)), l.b.getInt(16, 0x7fff)}));
+}
+
+/// The bits that hold `value`'s sign (of f64: the upper half's), as a u32, and all bits.
+static LogicalResult lowerCopySign(KernelLowering &l, Operation *op, const OpRow &) {
+  Type type = op->getResult(0).getType();
+  Id value = l.get(op->getOperand(0)), sign = l.get(op->getOperand(1)), u32 = l.getU32Type();
+  auto merge = [&](Id valueBits, Id signBits) {
+    Id magnitude = l.emitU32(Op::OpBitwiseAnd, {valueBits, l.getU32(0x7fffffff)});
+    return l.emitU32(Op::OpBitwiseOr, {magnitude, l.emitU32(Op::OpBitwiseAnd, {signBits, l.getU32(0x80000000)})});
+  };
+  if (type.isF64()) {
+    Id halves = l.toHalves(value);
+    Id high = merge(l.getHalf(halves, 1), l.getHalf(l.toHalves(sign), 1));
+    Id result = l.emit(Op::OpCompositeInsert, l.b.getVectorType(u32, 2), {high, halves, 1});
+    return l.setResult(op, l.fromHalves(result, type));
+  }
+  Id bits = merge(l.emitU32(Op::OpBitcast, l.toF32(value, type)), l.emitU32(Op::OpBitcast, l.toF32(sign, type)));
+  return l.setResult(op, l.fromF32(l.emit(Op::OpBitcast, l.getFloatType(32), bits), type));
+}
+
+/// round takes halves away from zero; GLSL's Round leaves their direction open. The distance to the truncated number
+/// is exact.
+static LogicalResult lowerRound(KernelLowering &l, Operation *op, const OpRow &) {
+  Type type = op->getResult(0).getType();
+  bool isDouble = type.isF64();
+  Id value = isDouble ? l.get(op->getOperand(0)) : l.toF32(l.get(op->getOperand(0)), type);
+  unsigned width = isDouble ? 64 : 32;
+  Id id = l.getFloatType(width);
+  auto constant = [&](double x) {
+    return isDouble ? l.b.getFloat(64, llvm::bit_cast<uint64_t>(x))
+                    : l.b.getFloat(32, llvm::bit_cast<uint32_t>(float(x)));
+  };
+  Id truncated = l.b.emitExt(GLSLstd450Trunc, id, value);
+  Id distance = l.b.emitExt(GLSLstd450FAbs, id, l.emit(Op::OpFSub, id, {value, truncated}));
+  Id isNegative = l.emitBool(Op::OpFOrdLessThan, {value, constant(0)});
+  Id step = l.select(id, isNegative, constant(-1), constant(1));
+  Id isFar = l.emitBool(Op::OpFOrdGreaterThanEqual, {distance, constant(0.5)});
+  Id result = l.select(id, isFar, l.emit(Op::OpFAdd, id, {truncated, step}), truncated);
+  return l.setResult(op, isDouble ? result : l.fromF32(result, type));
+}
+
+static LogicalResult lowerFma(KernelLowering &l, Operation *op, const OpRow &) {
+  Type type = op->getResult(0).getType();
+  // By f32 the result would be rounded twice.
+  if (type.isBF16())
+    return l.unsupported(op, type);
+  return l.setResult(op, l.b.emitExt(GLSLstd450Fma, l.getType(type),
+                                     {l.get(op->getOperand(0)), l.get(op->getOperand(1)), l.get(op->getOperand(2))}));
+}
+
+/// isnan and isinf: the row's code is the instruction.
+static LogicalResult lowerClassify(KernelLowering &l, Operation *op, const OpRow &row) {
+  Type type = op->getOperand(0).getType();
+  Id value = l.get(op->getOperand(0));
+  return l.setResult(op, l.emitBool(Op(row.code), type.isBF16() ? l.toF32(value, type) : value));
+}
+
+static LogicalResult lowerIsFinite(KernelLowering &l, Operation *op, const OpRow &) {
+  Type type = op->getOperand(0).getType();
+  Id value = l.get(op->getOperand(0));
+  if (type.isBF16())
+    value = l.toF32(value, type);
+  Id isNot = l.emitBool(Op::OpLogicalOr, {l.emitBool(Op::OpIsNan, value), l.emitBool(Op::OpIsInf, value)});
+  return l.setResult(op, l.emitBool(Op::OpLogicalNot, isNot));
+}
+
+ArrayRef<OpRow> getMathRows() {
+  static const OpRow rows[] = {
+      makeRow<math::AbsIOp>(lowerAbsI),
+      makeRow<math::CtPopOp>(lowerCount),
+      makeRow<math::CountLeadingZerosOp>(lowerCount),
+      makeRow<math::CountTrailingZerosOp>(lowerCount),
+      makeRow<math::AbsFOp>(lowerAbsF, GLSLstd450FAbs),
+      makeRow<math::FloorOp>(lowerUnary, GLSLstd450Floor),
+      makeRow<math::CeilOp>(lowerUnary, GLSLstd450Ceil),
+      makeRow<math::TruncOp>(lowerUnary, GLSLstd450Trunc),
+      makeRow<math::RoundEvenOp>(lowerUnary, GLSLstd450RoundEven),
+      makeRow<math::RoundOp>(lowerRound),
+      makeRow<math::SqrtOp>(lowerUnary, GLSLstd450Sqrt),
+      makeRow<math::CopySignOp>(lowerCopySign),
+      makeRow<math::FmaOp>(lowerFma),
+      makeRow<math::IsNaNOp>(lowerClassify, Op::OpIsNan),
+      makeRow<math::IsInfOp>(lowerClassify, Op::OpIsInf),
+      makeRow<math::IsFiniteOp>(lowerIsFinite),
+  };
+  return rows;
+}
+
+} // namespace qd::spirv

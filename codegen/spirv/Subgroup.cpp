@@ -1,0 +1,278 @@
+//===- Subgroup.cpp - lanes, shuffles and votes, on SPIR-V ---------------------------===//
+//
+// Only the operations of Vulkan 1.1's mandatory forms are used: values travel as 32 bits or as vectors of two, so
+// that no device needs extended types, and a lane number that an op takes is a constant or goes through
+// OpGroupNonUniformShuffle, which alone allows it to vary.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/spirv/KernelLowering.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace spv;
+
+namespace qd::spirv {
+
+//===----------------------------------------------------------------------===//
+// Scopes and lanes
+//===----------------------------------------------------------------------===//
+
+/// The lanes of the op's scope, or an error where its tile is larger than a subgroup.
+template <typename SubgroupOp> static FailureOr<unsigned> getScope(KernelLowering &l, SubgroupOp op) {
+  unsigned size = l.target.subgroupSize, lanes = op.getTile().value_or(size);
+  if (lanes <= size)
+    return lanes;
+  return op.emitOpError() << "tile of " << lanes << " lanes exceeds the subgroup of " << size << " on "
+                          << l.target.str();
+}
+
+static Id getScopeId(KernelLowering &l) { return l.getU32(unsigned(Scope::Subgroup)); }
+
+static Id maskBits(KernelLowering &l, Id value, uint32_t mask) {
+  return l.emitU32(Op::OpBitwiseAnd, {value, l.getU32(mask)});
+}
+
+/// The lane's number in its scope of `lanes`.
+static Id getLaneInScope(KernelLowering &l, unsigned lanes) {
+  return lanes == l.target.subgroupSize ? l.getLane() : maskBits(l, l.getLane(), lanes - 1);
+}
+
+/// The first lane of the lane's scope.
+static Id getFirstLane(KernelLowering &l, unsigned lanes) { return maskBits(l, l.getLane(), ~(lanes - 1)); }
+
+static LogicalResult lowerLaneId(KernelLowering &l, Operation *op, const OpRow &) {
+  return l.setResult(op, l.getLane());
+}
+
+static LogicalResult lowerSize(KernelLowering &l, Operation *op, const OpRow &) {
+  return l.setResult(op, l.getU32(l.target.subgroupSize));
+}
+
+static LogicalResult lowerElect(KernelLowering &l, Operation *op, const OpRow &) {
+  FailureOr<unsigned> lanes = getScope(l, cast<ElectOp>(op));
+  if (failed(lanes))
+    return failure();
+  return l.setResult(op, l.emitBool(Op::OpIEqual, {getLaneInScope(l, *lanes), l.getU32(0)}));
+}
+
+//===----------------------------------------------------------------------===//
+// Moving a value as 32-bit words
+//===----------------------------------------------------------------------===//
+
+/// `value` as a u32, an f32 or a vector of two u32.
+static Id pack(KernelLowering &l, Id value, Type type) {
+  switch (type.getIntOrFloatBitWidth()) {
+  case 1:
+    return l.select(l.getU32Type(), value, l.getU32(1), l.getU32(0));
+  case 32:
+    return value;
+  case 64:
+    return l.toHalves(value);
+  default:
+    if (!type.isF16())
+      return l.emitU32(Op::OpUConvert, value);
+    Id half = l.getType(type);
+    Id pair = l.emit(Op::OpCompositeConstruct, l.b.getVectorType(half, 2), {value, l.b.getFloat(16, 0)});
+    return l.emitU32(Op::OpBitcast, pair);
+  }
+}
+
+static Id getPackedType(KernelLowering &l, Type type) {
+  if (type.getIntOrFloatBitWidth() == 64)
+    return l.b.getVectorType(l.getU32Type(), 2);
+  return type.isF32() ? l.getType(type) : l.getU32Type();
+}
+
+static Id unpack(KernelLowering &l, Id packed, Type type) {
+  switch (type.getIntOrFloatBitWidth()) {
+  case 1:
+    return l.emitBool(Op::OpINotEqual, {packed, l.getU32(0)});
+  case 32:
+    return packed;
+  case 64:
+    return l.fromHalves(packed, type);
+  default:
+    if (!type.isF16())
+      return l.emit(Op::OpUConvert, l.getType(type), packed);
+    Id half = l.getType(type);
+    Id pair = l.emit(Op::OpBitcast, l.b.getVectorType(half, 2), packed);
+    return l.emit(Op::OpCompositeExtract, half, {pair, 0});
+  }
+}
+
+/// `value` moved by `instruction`, whose last operand is `operand`.
+static Id move(KernelLowering &l, Op instruction, Value value, Id operand) {
+  switch (instruction) {
+  case Op::OpGroupNonUniformBroadcast:
+    l.b.require(Capability::GroupNonUniformBallot);
+    break;
+  case Op::OpGroupNonUniformShuffleUp:
+  case Op::OpGroupNonUniformShuffleDown:
+    l.b.require(Capability::GroupNonUniformShuffleRelative);
+    break;
+  default:
+    l.b.require(Capability::GroupNonUniformShuffle);
+    break;
+  }
+  Type type = value.getType();
+  Id packed = pack(l, l.get(value), type);
+  Id moved = l.emit(instruction, getPackedType(l, type), {getScopeId(l), packed, operand});
+  return unpack(l, moved, type);
+}
+
+//===----------------------------------------------------------------------===//
+// Shuffles and broadcasts
+//===----------------------------------------------------------------------===//
+
+/// Reads lane `lane` (a constant where `constant` is set) of the scope.
+static Id readLane(KernelLowering &l, Value value, unsigned lanes, Id lane, std::optional<uint32_t> constant) {
+  if (lanes == 1)
+    return l.get(value);
+  bool isWhole = lanes == l.target.subgroupSize;
+  if (constant && isWhole)
+    return move(l, Op::OpGroupNonUniformBroadcast, value, l.getU32(*constant % lanes));
+  Id source = constant ? l.getU32(*constant % lanes) : maskBits(l, lane, lanes - 1);
+  if (!isWhole)
+    source = l.emitU32(Op::OpBitwiseOr, {getFirstLane(l, lanes), source});
+  return move(l, Op::OpGroupNonUniformShuffle, value, source);
+}
+
+template <typename ShuffleLikeOp> static LogicalResult lowerReadLane(KernelLowering &l, Operation *op, const OpRow &) {
+  auto shuffle = cast<ShuffleLikeOp>(op);
+  FailureOr<unsigned> lanes = getScope(l, shuffle);
+  if (failed(lanes))
+    return failure();
+  Id lane = shuffle.getLane() ? l.get(shuffle.getLane()) : 0;
+  return l.setResult(op, readLane(l, shuffle.getValue(), *lanes, lane, shuffle.getConstantLane()));
+}
+
+static LogicalResult lowerBroadcastFirst(KernelLowering &l, Operation *op, const OpRow &) {
+  auto broadcast = cast<BroadcastFirstOp>(op);
+  FailureOr<unsigned> lanes = getScope(l, broadcast);
+  if (failed(lanes))
+    return failure();
+  return l.setResult(op, readLane(l, broadcast.getValue(), *lanes, 0, 0));
+}
+
+static LogicalResult lowerShuffleXor(KernelLowering &l, Operation *op, const OpRow &) {
+  auto shuffle = cast<ShuffleXorOp>(op);
+  FailureOr<unsigned> lanes = getScope(l, shuffle);
+  if (failed(lanes))
+    return failure();
+  if (std::optional<int32_t> mask = shuffle.getConstantLane()) {
+    if (unsigned(*mask) >= *lanes)
+      return op->emitOpError() << "mask " << *mask << " leaves the subgroup of " << *lanes << " lanes on "
+                               << l.target.str();
+    if (*mask == 0)
+      return l.setResult(op, l.get(shuffle.getValue()));
+    return l.setResult(op, move(l, Op::OpGroupNonUniformShuffleXor, shuffle.getValue(), l.getU32(*mask)));
+  }
+  Id mask = maskBits(l, l.get(shuffle.getLane()), *lanes - 1);
+  Id source = l.emitU32(Op::OpBitwiseXor, {l.getLane(), mask});
+  return l.setResult(op, move(l, Op::OpGroupNonUniformShuffle, shuffle.getValue(), source));
+}
+
+/// shuffle_up and shuffle_down: the row's code is the instruction for constant offsets.
+template <typename EdgeOp> static LogicalResult lowerShuffleEdge(KernelLowering &l, Operation *op, const OpRow &row) {
+  auto shuffle = cast<EdgeOp>(op);
+  constexpr bool isUp = std::is_same_v<EdgeOp, ShuffleUpOp>;
+  FailureOr<unsigned> lanes = getScope(l, shuffle);
+  if (failed(lanes))
+    return failure();
+  Id value = l.get(shuffle.getValue());
+  std::optional<int32_t> constant = shuffle.getConstantLane();
+  if (constant && (*constant == 0 || unsigned(*constant) >= *lanes))
+    return l.setResult(op, value);
+
+  // Up reads past the edge on lanes below n, down on lanes from lanes - n up. An offset of `lanes` or more is past
+  // the edge on every lane, and lanes - n must not wrap around then.
+  Id offset = constant ? l.getU32(*constant) : l.get(shuffle.getLane());
+  auto isInside = [&] {
+    Id lane = getLaneInScope(l, *lanes);
+    if (isUp)
+      return l.emitBool(Op::OpUGreaterThanEqual, {lane, offset});
+    if (constant)
+      return l.emitBool(Op::OpULessThan, {lane, l.getU32(*lanes - *constant)});
+    Id above = l.emitU32(Op::OpISub, {l.getU32(*lanes - 1), lane});
+    return l.emitBool(Op::OpUGreaterThanEqual, {above, offset});
+  };
+  if (constant) {
+    Id moved = move(l, Op(row.code), shuffle.getValue(), offset);
+    if (!shuffle.getPoisonEdge())
+      moved = l.select(l.getType(shuffle.getType()), isInside(), moved, value);
+    return l.setResult(op, moved);
+  }
+  Id source = l.emitU32(isUp ? Op::OpISub : Op::OpIAdd, {l.getLane(), offset});
+  source = l.select(l.getU32Type(), isInside(), source, l.getLane());
+  return l.setResult(op, move(l, Op::OpGroupNonUniformShuffle, shuffle.getValue(), source));
+}
+
+//===----------------------------------------------------------------------===//
+// Votes
+//===----------------------------------------------------------------------===//
+
+static Id emitBallot(KernelLowering &l, Id predicate) {
+  l.b.require(Capability::GroupNonUniformBallot);
+  return l.emit(Op::OpGroupNonUniformBallot, l.b.getVectorType(l.getU32Type(), 4), {getScopeId(l), predicate});
+}
+
+static LogicalResult lowerBallot(KernelLowering &l, Operation *op, const OpRow &) {
+  Id ballot = emitBallot(l, l.get(cast<BallotOp>(op).getPredicate()));
+  Id halves = l.emit(Op::OpVectorShuffle, l.b.getVectorType(l.getU32Type(), 2), {ballot, ballot, 0, 1});
+  return l.setResult(op, l.fromHalves(halves, op->getResult(0).getType()));
+}
+
+/// Whether `predicate` holds on some lane of the lane's tile of fewer lanes than the subgroup has.
+static Id emitAnyInTile(KernelLowering &l, Id predicate, unsigned lanes) {
+  Id ballot = emitBallot(l, predicate);
+  Id word = l.getHalf(ballot, 0), first = getFirstLane(l, lanes);
+  if (l.target.subgroupSize > 32) {
+    Id isHigh = l.emitBool(Op::OpUGreaterThanEqual, {first, l.getU32(32)});
+    word = l.select(l.getU32Type(), isHigh, l.getHalf(ballot, 1), word);
+    first = maskBits(l, first, 31);
+  }
+  Id bits = l.emitU32(Op::OpShiftRightLogical, {word, first});
+  return l.emitBool(Op::OpINotEqual, {maskBits(l, bits, llvm::maskTrailingOnes<uint32_t>(lanes)), l.getU32(0)});
+}
+
+/// all and any: the row's code is the instruction for the whole subgroup.
+template <typename VoteOp> static LogicalResult lowerVote(KernelLowering &l, Operation *op, const OpRow &row) {
+  auto vote = cast<VoteOp>(op);
+  FailureOr<unsigned> lanes = getScope(l, vote);
+  if (failed(lanes))
+    return failure();
+  Id predicate = l.get(vote.getPredicate());
+  if (*lanes == 1)
+    return l.setResult(op, predicate);
+  if (*lanes == l.target.subgroupSize) {
+    l.b.require(Capability::GroupNonUniformVote);
+    return l.setResult(op, l.emitBool(Op(row.code), {getScopeId(l), predicate}));
+  }
+  if constexpr (std::is_same_v<VoteOp, AnyOp>)
+    return l.setResult(op, emitAnyInTile(l, predicate, *lanes));
+  // Lanes that do not exist set no bit: asking for a lane that says no leaves them out.
+  Id refuses = emitAnyInTile(l, l.emitBool(Op::OpLogicalNot, predicate), *lanes);
+  return l.setResult(op, l.emitBool(Op::OpLogicalNot, refuses));
+}
+
+ArrayRef<OpRow> getSubgroupRows() {
+  static const OpRow rows[] = {
+      makeRow<LaneIdOp>(lowerLaneId),
+      makeRow<SubgroupSizeOp>(lowerSize),
+      makeRow<ElectOp>(lowerElect),
+      makeRow<ShuffleOp>(lowerReadLane<ShuffleOp>),
+      makeRow<BroadcastOp>(lowerReadLane<BroadcastOp>),
+      makeRow<BroadcastFirstOp>(lowerBroadcastFirst),
+      makeRow<ShuffleXorOp>(lowerShuffleXor),
+      makeRow<ShuffleUpOp>(lowerShuffleEdge<ShuffleUpOp>, Op::OpGroupNonUniformShuffleUp),
+      makeRow<ShuffleDownOp>(lowerShuffleEdge<ShuffleDownOp>, Op::OpGroupNonUniformShuffleDown),
+      makeRow<BallotOp>(lowerBallot),
+      makeRow<AllOp>(lowerVote<AllOp>, Op::OpGroupNonUniformAll),
+      makeRow<AnyOp>(lowerVote<AnyOp>, Op::OpGroupNonUniformAny),
+  };
+  return rows;
+}
+
+} // namespace qd::spirv
