@@ -11,7 +11,7 @@ def QD_SizeOp : QD_Op<"size", [Pure]> {
   let description = [{ Known at launch; the same for all threads. }];
   let arguments = (ins QD_BufferType:$buffer);
   let results = (outs QD_Int:$result);
-  let assemblyFormat = "$buffer attr-dict `:` type($buffer) `->` type($result)";
+  let assemblyFormat = "$buffer attr-dict `:` qualified(type($buffer)) `->` type($result)";
 }
 
 def QD_SharedAllocOp : QD_Op<"shared.alloc"> {
@@ -21,7 +21,7 @@ def QD_SharedAllocOp : QD_Op<"shared.alloc"> {
     undefined until they are written.
   }];
   let results = (outs QD_SharedType:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat = "attr-dict `:` qualified(type($result))";
   let hasVerifier = 1;
 }
 

@@ -74,7 +74,7 @@ template <typename Op> static LogicalResult verifyLane(Op op, StringRef what) {
   if (failed(verifyTile(op)))
     return failure();
   if (bool(op.getLane()) == bool(op.getStaticLane()))
-    return op.emitOpError() << "expected one " << what << ", as an operand or a literal";
+    return op.emitOpError() << "expected " << what << " either as an operand or as a literal";
   if (std::optional<int32_t> constant = op.getConstantLane(); constant && *constant < 0)
     return op.emitOpError() << "expected " << what << " of at least 0, found " << *constant;
   return success();
