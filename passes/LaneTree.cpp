@@ -53,8 +53,10 @@ Value buildReduce(OpBuilder &builder, Location loc, const BlockShape &shape, Kin
   Value threadIndex;
   // A distance that no thread of the block spans has nothing to combine.
   for (int32_t distance = 1; distance < lanes && distance < shape.threads; distance *= 2) {
-    Value other = ShuffleDownOp::create(builder, loc, value, distance, getTileClause(shape, 2 * distance),
-                                        /*poisonEdge=*/true);
+    std::optional<int32_t> clause = getTileClause(shape, 2 * distance);
+    if (shape.threads % (2 * distance))
+      clause = std::nullopt; // such groups straddle the block's end
+    Value other = ShuffleDownOp::create(builder, loc, value, distance, clause, /*poisonEdge=*/true);
     Value combined = createKindOp(builder, loc, kind, value, other);
     // Where the present lanes are whole groups of 2d, each present lane that counts has its partner.
     if (partial % (2 * distance) == 0) {
