@@ -12,15 +12,18 @@
 //   shuffle_xor of a constant mask have no tile;
 // - constant lanes, offsets and masks are literals below the tile's or subgroup's size, offsets and masks above 0;
 //   shuffle has a varying lane (of a constant lane it is broadcast);
+// - a wider tile is shared.alloc, store, block.sync and load;
 // - a tile never straddles the block's end; shared arrays fit the chip.
 //
 //===----------------------------------------------------------------------===//
 
-#include "ir/Kind.h"
 #include "passes/LaneTree.h"
 #include "passes/Passes.h"
+#include "passes/Uniformity.h"
+#include "passes/WideTiles.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -33,23 +36,28 @@ namespace {
 /// Expands the ops of one kernel.
 class Expander {
 public:
-  Expander(KernelOp kernel, const Target &target)
-      : kernel(kernel), target(target),
-        shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize)}, builder(kernel.getContext()) {}
+  Expander(KernelOp kernel, const Target &target, bool remarks)
+      : kernel(kernel), target(target), remarks(remarks),
+        shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize)}, builder(kernel.getContext()),
+        staging(kernel, target) {}
 
   /// Diagnoses what this kernel cannot have on the target; changes nothing.
   LogicalResult check();
-  void expand();
+  LogicalResult expand() { return expandBlock(kernel.getBodyBlock()); }
 
 private:
   LogicalResult checkTile(Operation *op, int32_t tile);
+  LogicalResult checkWideTile(Operation *op, int32_t tile);
+
+  LogicalResult expandBlock(Block &block);
+  LogicalResult expandRegions(Operation *op);
+  LogicalResult expandWide(Operation *op, int32_t lanes);
   Value expandOp(Operation *op);
 
   Value expandShuffle(ShuffleOp op);
   Value expandBroadcast(BroadcastOp op);
   Value expandXor(ShuffleXorOp op);
   template <typename Op> Value expandShift(Op op);
-  template <typename Op> Value expandVote(Op op);
   Value expandElect(ElectOp op);
   Value expandGlobalThreadId(GlobalThreadIdOp op);
   Value expandThreadId(Location loc, Dim dim, Type type);
@@ -63,8 +71,11 @@ private:
 
   KernelOp kernel;
   const Target &target;
+  bool remarks;
   BlockShape shape;
   OpBuilder builder;
+  Staging staging;
+  std::optional<UniformityAnalysis> uniformity; ///< for the checks; most kernels need none
 };
 
 } // namespace
@@ -84,14 +95,38 @@ LogicalResult Expander::checkTile(Operation *op, int32_t tile) {
   if (shape.threads % tile)
     return op->emitOpError() << "tile of " << tile << " lanes does not divide the block of " << shape.threads
                              << " threads";
-  if (tile > shape.subgroupSize)
-    return op->emitOpError() << "tile of " << tile << " lanes exceeds the subgroup of " << shape.subgroupSize << " on "
-                             << target.str();
-  return success();
+  return tile > shape.subgroupSize ? checkWideTile(op, tile) : success();
+}
+
+/// Shared memory carries a wide tile where all threads of the block pass its barriers.
+LogicalResult Expander::checkWideTile(Operation *op, int32_t tile) {
+  if (isa<ElectOp>(op))
+    return success();
+  UniformityAnalysis::Control control;
+  if (op->getParentOp() != kernel) {
+    if (!uniformity)
+      uniformity.emplace(kernel, shape.subgroupSize);
+    control = uniformity->getControl(op, Scope::Block);
+  }
+  if (hasWideTileExpansion(op) && control.divergence == Divergence::Uniform)
+    return success();
+  InFlightDiagnostic diagnostic = op->emitOpError();
+  diagnostic << "tile of " << tile << " lanes exceeds the subgroup of " << shape.subgroupSize << " on "
+             << target.str();
+  if (control.branch)
+    diagnostic.attachNote(control.condition ? control.condition.getLoc() : control.branch->getLoc())
+        << "shared memory could carry it if the whole block took '" << control.branch->getName()
+        << "' alike, but this may differ between its threads";
+  return diagnostic;
 }
 
 LogicalResult Expander::check() {
   bool isLegal = true;
+  if (int64_t bytes = getSharedBytes(kernel); bytes > int64_t(target.chip->sharedBytes)) {
+    kernel.emitOpError() << "shared arrays of " << bytes << " bytes exceed the " << target.chip->sharedBytes
+                         << " of a block on " << target.str();
+    isLegal = false;
+  }
   kernel.walk([&](Operation *op) {
     std::optional<int32_t> tile = getTile(op);
     if (tile && failed(checkTile(op, *tile)))
@@ -152,36 +187,8 @@ template <typename Op> Value Expander::expandShift(Op op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Votes
+// Index ops
 //===----------------------------------------------------------------------===//
-
-/// all, any of a tile: one ballot, of which the lane looks at its own tile's bits.
-///   %b = qd.subgroup.ballot %p   %own = %b & (ones(n) << (lane & -n))   any: %own != 0   all: %own == that mask
-template <typename Op> Value Expander::expandVote(Op op) {
-  constexpr bool isAll = std::is_same_v<Op, AllOp>;
-  Location loc = op.getLoc();
-  int32_t lanes = getLanes(op.getTile());
-  if (lanes == 1)
-    return op.getPredicate();
-  if (lanes == shape.subgroupSize)
-    return Op::create(builder, loc, builder.getI1Type(), op.getPredicate(), IntegerAttr());
-
-  Type i32 = builder.getI32Type(), word = builder.getI64Type();
-  Value ballot = BallotOp::create(builder, loc, word, op.getPredicate());
-  Value tileStart = arith::AndIOp::create(builder, loc, laneId(loc), constant(loc, i32, -lanes));
-  if (shape.subgroupSize <= 32) {
-    word = i32;
-    ballot = arith::TruncIOp::create(builder, loc, word, ballot);
-  } else {
-    tileStart = arith::ExtUIOp::create(builder, loc, word, tileStart);
-  }
-  Value ones = constant(loc, word, (int64_t(1) << lanes) - 1);
-  Value tileMask = arith::ShLIOp::create(builder, loc, ones, tileStart);
-  Value own = arith::AndIOp::create(builder, loc, ballot, tileMask);
-  if (isAll)
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, own, tileMask);
-  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, own, constant(loc, word, 0));
-}
 
 Value Expander::expandElect(ElectOp op) {
   Location loc = op.getLoc();
@@ -189,15 +196,11 @@ Value Expander::expandElect(ElectOp op) {
   if (lanes == 1)
     return constant(loc, builder.getI1Type(), 1);
   Type i32 = builder.getI32Type();
-  Value lane = laneId(loc);
+  Value lane = lanes > shape.subgroupSize ? ThreadIndexOp::create(builder, loc, i32).getResult() : laneId(loc);
   if (lanes != shape.subgroupSize)
     lane = arith::AndIOp::create(builder, loc, lane, constant(loc, i32, lanes - 1));
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, lane, constant(loc, i32, 0));
 }
-
-//===----------------------------------------------------------------------===//
-// Index ops
-//===----------------------------------------------------------------------===//
 
 Value Expander::expandThreadId(Location loc, Dim dim, Type type) {
   if (kernel.getBlockDim(unsigned(dim)) == 1)
@@ -240,30 +243,91 @@ Value Expander::expandOp(Operation *op) {
       .Case([&](ShuffleOp shuffle) { return expandShuffle(shuffle); })
       .Case([&](ShuffleXorOp shuffle) { return expandXor(shuffle); })
       .Case<ShuffleUpOp, ShuffleDownOp>([&](auto shuffle) { return expandShift(shuffle); })
-      .Case<AllOp, AnyOp>([&](auto vote) { return expandVote(vote); })
+      .Case([&](AllOp vote) {
+        return buildVote(builder, loc, shape, /*isAll=*/true, vote.getPredicate(), getLanes(vote.getTile()));
+      })
+      .Case([&](AnyOp vote) {
+        return buildVote(builder, loc, shape, /*isAll=*/false, vote.getPredicate(), getLanes(vote.getTile()));
+      })
       .Case([&](ElectOp elect) { return expandElect(elect); })
       .Case([&](SubgroupSizeOp size) { return constant(loc, size.getType(), shape.subgroupSize); })
       .Case([&](BlockDimOp dim) {
         return constant(loc, dim.getType(), kernel.getBlockDim(unsigned(dim.getDim())));
       })
       .Case([&](GlobalThreadIdOp id) { return expandGlobalThreadId(id); })
-      .Case([&](ThreadIdOp id) { return expandThreadId(loc, id.getDim(), id.getType()); })
+      .Case([&](ThreadIdOp id) {
+        return kernel.getBlockDim(unsigned(id.getDim())) == 1 ? constant(loc, id.getType(), 0) : Value();
+      })
       .Default([](Operation *) { return Value(); });
 }
 
-void Expander::expand() {
-  SmallVector<Operation *> ops;
-  kernel.getBody().walk([&](Operation *op) {
-    if (isa<QDDialect>(op->getDialect()))
-      ops.push_back(op);
-  });
-  for (Operation *op : ops) {
-    builder.setInsertionPoint(op);
-    if (Value value = expandOp(op)) {
-      op->replaceAllUsesWith(ValueRange(value));
-      op->erase();
+LogicalResult Expander::expandWide(Operation *op, int32_t lanes) {
+  int64_t bytesBefore = getSharedBytes(kernel);
+  unsigned syncsBefore = staging.numSyncs;
+  Value value = expandWideTile(op, lanes, builder, shape, staging);
+  if (!value)
+    return failure();
+  if (remarks)
+    op->emitRemark() << "'" << op->getName() << "' op tile of " << lanes << " lanes exceeds the subgroup of "
+                     << shape.subgroupSize << " on " << target.str() << ": carried out through shared memory, barriers: "
+                     << staging.numSyncs - syncsBefore << ", further bytes: "
+                     << getSharedBytes(kernel) - bytesBefore;
+  op->replaceAllUsesWith(ValueRange(value));
+  op->erase();
+  return success();
+}
+
+/// Expands what `op` holds, keeping track of which staging arrays may be unread when control leaves it.
+LogicalResult Expander::expandRegions(Operation *op) {
+  Staging::State before = staging.state;
+  unsigned usesBefore = staging.numUses;
+  if (auto ifOp = dyn_cast<scf::IfOp>(op)) {
+    if (failed(expandBlock(*ifOp.thenBlock())))
+      return failure();
+    std::swap(before, staging.state);
+    if (ifOp.elseBlock() && failed(expandBlock(*ifOp.elseBlock())))
+      return failure();
+    staging.merge(before);
+    return success();
+  }
+  // The next round of a loop meets the arrays as the last one left them.
+  for (Region &region : op->getRegions())
+    for (Block &block : region) {
+      staging.enterLoop();
+      if (failed(expandBlock(block)))
+        return failure();
+    }
+  if (staging.numUses == usesBefore)
+    staging.state = before;
+  else
+    staging.enterLoop();
+  return success();
+}
+
+LogicalResult Expander::expandBlock(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (op.getNumRegions()) {
+      if (failed(expandRegions(&op)))
+        return failure();
+      continue;
+    }
+    if (!isa<QDDialect>(op.getDialect()))
+      continue;
+    if (isa<BlockSyncOp>(op))
+      staging.noteSync();
+    builder.setInsertionPoint(&op);
+    std::optional<int32_t> tile = getTile(&op);
+    if (tile && *tile > shape.subgroupSize && hasWideTileExpansion(&op)) {
+      if (failed(expandWide(&op, *tile)))
+        return failure();
+      continue;
+    }
+    if (Value value = expandOp(&op)) {
+      op.replaceAllUsesWith(ValueRange(value));
+      op.erase();
     }
   }
+  return success();
 }
 
 namespace {
@@ -288,11 +352,9 @@ public:
       target = *found;
     }
     for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
-      Expander expander(kernel, target);
-      if (failed(expander.check()))
+      Expander expander(kernel, target, remarks);
+      if (failed(expander.check()) || failed(expander.expand()))
         signalPassFailure();
-      else
-        expander.expand();
     }
   }
 

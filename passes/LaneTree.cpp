@@ -1,4 +1,4 @@
-//===- LaneTree.cpp - reductions inside a subgroup as shuffles -----------------------===//
+//===- LaneTree.cpp - reductions and votes inside a subgroup --------------------------===//
 //
 // Purpose: the tree of a reduction,
 //
@@ -10,6 +10,12 @@
 // and its butterfly, which uses shuffle_xor and leaves the result in every lane. After the step of distance d,
 // lane i (a multiple of 2d) holds lanes [i, i + 2d) in order. Only those lanes count, and their source never leaves
 // the aligned group of 2d lanes, so the shuffle names that group: the narrower, the cheaper on some targets.
+//
+// A vote of a tile is one ballot, of which a lane looks at its own tile's bits:
+//
+//   %any = qd.subgroup.any %p tile(8)
+//     ->
+//   %b = qd.subgroup.ballot %p   %own = %b & (255 << (lane & -8))   %any = %own != 0
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +53,10 @@ Value buildReduce(OpBuilder &builder, Location loc, const BlockShape &shape, Kin
   Value threadIndex;
   // A distance that no thread of the block spans has nothing to combine.
   for (int32_t distance = 1; distance < lanes && distance < shape.threads; distance *= 2) {
-    Value other = ShuffleDownOp::create(builder, loc, value, distance, getTileClause(shape, 2 * distance),
-                                        /*poisonEdge=*/true);
+    std::optional<int32_t> clause = getTileClause(shape, 2 * distance);
+    if (shape.threads % (2 * distance))
+      clause = std::nullopt; // such groups straddle the block's end
+    Value other = ShuffleDownOp::create(builder, loc, value, distance, clause, /*poisonEdge=*/true);
     Value combined = createKindOp(builder, loc, kind, value, other);
     // Where the present lanes are whole groups of 2d, each present lane that counts has its partner.
     if (partial % (2 * distance) == 0) {
@@ -77,6 +85,39 @@ Value buildReduceAll(OpBuilder &builder, Location loc, const BlockShape &shape, 
     value = createKindOp(builder, loc, kind, value, other);
   }
   return value;
+}
+
+Value buildVote(OpBuilder &builder, Location loc, const BlockShape &shape, bool isAll, Value predicate,
+                int32_t lanes) {
+  if (lanes == 1)
+    return predicate;
+  Type i1 = builder.getI1Type();
+  if (lanes == shape.subgroupSize) {
+    if (isAll)
+      return AllOp::create(builder, loc, i1, predicate, IntegerAttr());
+    return AnyOp::create(builder, loc, i1, predicate, IntegerAttr());
+  }
+
+  Type i32 = builder.getI32Type(), word = builder.getI64Type();
+  auto constant = [&](Type type, int64_t value) -> Value {
+    return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
+  };
+  Value ballot = BallotOp::create(builder, loc, word, predicate);
+  Value tileStart =
+      arith::AndIOp::create(builder, loc, LaneIdOp::create(builder, loc, i32), constant(i32, -lanes));
+  // Half the work on targets whose registers have 32 bits.
+  if (shape.subgroupSize <= 32) {
+    word = i32;
+    ballot = arith::TruncIOp::create(builder, loc, word, ballot);
+  } else {
+    tileStart = arith::ExtUIOp::create(builder, loc, word, tileStart);
+  }
+  Value tileMask =
+      arith::ShLIOp::create(builder, loc, constant(word, (int64_t(1) << lanes) - 1), tileStart);
+  Value own = arith::AndIOp::create(builder, loc, ballot, tileMask);
+  if (isAll)
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, own, tileMask);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, own, constant(word, 0));
 }
 
 } // namespace qd

@@ -1,6 +1,6 @@
-//===- LaneTree.h - reductions inside a subgroup as shuffles -------------------------===//
+//===- LaneTree.h - reductions and votes inside a subgroup ----------------------------===//
 //
-// Purpose: builds the shuffle trees that every reduction narrower than a subgroup consists of.
+// Purpose: builds the shuffle trees and ballots that reductions and votes up to a subgroup's width consist of.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +32,10 @@ mlir::Value buildReduce(mlir::OpBuilder &builder, mlir::Location loc, const Bloc
 /// The same with the result in every lane.
 mlir::Value buildReduceAll(mlir::OpBuilder &builder, mlir::Location loc, const BlockShape &shape, Kind kind,
                            mlir::Value value, int32_t lanes);
+
+/// `all` (else: `any`) of a predicate over each aligned group of `lanes` lanes, in every lane.
+mlir::Value buildVote(mlir::OpBuilder &builder, mlir::Location loc, const BlockShape &shape, bool isAll,
+                      mlir::Value predicate, int32_t lanes);
 
 } // namespace qd
 

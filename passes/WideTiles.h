@@ -1,0 +1,65 @@
+//===- WideTiles.h - tiles wider than the subgroup ------------------------------------===//
+//
+// Purpose: carries out subgroup ops whose tile is wider than the subgroup through shared memory and barriers.
+//
+// Input invariant: the block is a multiple of the tile, and all its threads reach the op together.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_PASSES_WIDETILES_H
+#define QD_PASSES_WIDETILES_H
+
+#include "ir/Dialect.h"
+#include "ir/Targets.h"
+#include "passes/LaneTree.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+
+namespace qd {
+
+/// Bytes of a kernel's shared arrays in the order in which they stand.
+int64_t getSharedBytes(KernelOp kernel);
+
+/// The shared arrays through which values travel, and which of them may still be read. A barrier separates the
+/// reads of an array from the writes of its next use, in loops as well; a kernel's walk keeps the state current.
+class Staging {
+public:
+  Staging(KernelOp kernel, const Target &target) : kernel(kernel), target(target) {}
+
+  /// What may be unread at a point of the program.
+  struct State {
+    bool all = false; ///< any array, also one that the loop around will only get to know
+    llvm::SmallPtrSet<mlir::Operation *, 4> arrays;
+  };
+  State state;
+
+  void enterLoop() { state.all = true; }
+  void merge(const State &other);
+
+  /// An array that may be written at the builder's place: one that is read no more, if need be after a barrier.
+  /// Null, diagnosed at `user`, where the chip has not enough shared memory.
+  mlir::Value acquire(mlir::OpBuilder &builder, mlir::Operation *user, mlir::Type element, int64_t count);
+  void sync(mlir::OpBuilder &builder, mlir::Location loc);
+  void noteRead(mlir::Value array) { state.arrays.insert(array.getDefiningOp()); }
+  void noteSync() { state = {}; }
+
+  unsigned numUses = 0, numSyncs = 0;
+
+private:
+  SharedAllocOp allocate(mlir::OpBuilder &builder, mlir::Location loc, SharedType type);
+
+  KernelOp kernel;
+  const Target &target;
+  llvm::SmallVector<SharedAllocOp> arrays;
+};
+
+/// Whether `expandWideTile` knows the op.
+bool hasWideTileExpansion(mlir::Operation *op);
+
+/// The result of an op with a tile of `lanes` lanes, more than the subgroup has. Null after a diagnostic.
+mlir::Value expandWideTile(mlir::Operation *op, int32_t lanes, mlir::OpBuilder &builder, const BlockShape &shape,
+                           Staging &staging);
+
+} // namespace qd
+
+#endif
