@@ -6,7 +6,9 @@
 #include "codegen/Interface.h"
 #include "compiler/Bundle.h"
 #include "compiler/Pipeline.h"
+#include "compiler/Ptxas.h"
 #include "compiler/Session.h"
+#include "compiler/Stats.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -30,7 +32,8 @@ const std::vector<EmitKind> &getEmitKinds() {
       {"spirv", "a SPIR-V binary (spirv)"},
       {"spirv-asm", "SPIR-V as text (spirv)"},
       {"qdb", "a bundle of all targets, for qdc-run and libqdruntime"},
-      {"stats", "instructions, shuffles, barriers and memory of each kernel"},
+      {"stats", "instructions, shuffles, barriers and memory of each kernel, as a table"},
+      {"stats-json", "the same as JSON"},
   };
   return kinds;
 }
@@ -44,10 +47,12 @@ public:
 
   FailureOr<std::string> emit(const Target &target, StringRef kind);
   FailureOr<std::string> emitBundle(ArrayRef<Target> targets);
+  FailureOr<std::string> emitStats(ArrayRef<Target> targets, bool asJSON);
 
 private:
   FailureOr<OwningOpRef<ModuleOp>> expand(const Target &target);
   FailureOr<std::string> refuse(const Target &target, StringRef kind);
+  FailureOr<std::vector<KernelStats>> count(const Target &target);
   FailureOr<std::string> emitLLVM(ModuleOp expanded, const Target &target, StringRef kind);
   FailureOr<std::string> emitVulkan(ModuleOp expanded, const Target &target, StringRef kind);
   FailureOr<std::string> emitCode(ModuleOp expanded, const Target &target, StringRef kind);
@@ -97,6 +102,16 @@ FailureOr<std::string> Compilation::emitLLVM(ModuleOp expanded, const Target &ta
   }
   if (target.getBackend() == Backend::NVPTX && (kind == "ptx" || kind == "asm"))
     return emitPTX(expanded, *lowered, target, codegen);
+  if (target.getBackend() == Backend::NVPTX && kind == "cubin") {
+    FailureOr<std::string> ptx = emitPTX(expanded, *lowered, target, codegen);
+    if (failed(ptx))
+      return failure();
+    llvm::Expected<Assembled> assembled = assemblePTX(*ptx, target, options.optLevel);
+    if (assembled)
+      return std::move(assembled->cubin);
+    session.error(llvm::toString(assembled.takeError()));
+    return failure();
+  }
   if (target.getBackend() == Backend::AMDGCN && (kind == "hsaco" || kind == "asm")) {
     AMDGCNOutput output = kind == "asm" ? AMDGCNOutput::Assembly : AMDGCNOutput::HSACO;
     llvm::Expected<std::string> code = emitAMDGCN(*lowered, target, output, codegen);
@@ -180,6 +195,45 @@ FailureOr<std::string> Compilation::emitBundle(ArrayRef<Target> targets) {
   return bundle;
 }
 
+FailureOr<std::vector<KernelStats>> Compilation::count(const Target &target) {
+  Backend backend = target.getBackend();
+  if (backend != Backend::NVPTX && backend != Backend::AMDGCN && backend != Backend::SPIRV) {
+    session.error("target " + getBackendName(backend) + " has no 'stats' output");
+    return failure();
+  }
+  FailureOr<std::string> code = emit(target, backend == Backend::SPIRV ? "spirv" : "asm");
+  if (failed(code))
+    return failure();
+  if (backend == Backend::SPIRV)
+    return countSPIRV(*code);
+  if (backend == Backend::AMDGCN)
+    return countAMDGCN(*code);
+  std::vector<KernelStats> stats = countPTX(*code);
+  // Without ptxas, or one that knows the chip, registers stay unknown.
+  if (findPtxas()) {
+    llvm::Expected<Assembled> assembled = assemblePTX(*code, target, options.optLevel);
+    if (assembled)
+      readPtxasLog(assembled->log, stats);
+    else
+      llvm::consumeError(assembled.takeError());
+  }
+  return stats;
+}
+
+FailureOr<std::string> Compilation::emitStats(ArrayRef<Target> targets, bool asJSON) {
+  std::vector<KernelStats> all;
+  for (const Target &target : targets) {
+    FailureOr<std::vector<KernelStats>> stats = count(target);
+    if (failed(stats))
+      return failure();
+    for (KernelStats &kernel : *stats) {
+      kernel.target = target.str();
+      all.push_back(std::move(kernel));
+    }
+  }
+  return asJSON ? printStatsJSON(all) : printStats(all);
+}
+
 /// What a target gives when no output is asked for.
 static StringRef getDefaultEmit(Backend backend) {
   switch (backend) {
@@ -260,9 +314,11 @@ static FailureOr<std::string> run(Session &session, std::string_view qir, std::s
   Compilation compilation(session, module, options);
   if (isBundle)
     return compilation.emitBundle(*targets);
+  if (options.emit == "stats" || options.emit == "stats-json")
+    return compilation.emitStats(*targets, options.emit == "stats-json");
   if (targets->size() > 1) {
     session.error("output '" + options.emit + "' takes one target, found " + llvm::Twine(targets->size()) +
-                  "; only a bundle (qdb) holds several");
+                  "; only a bundle (qdb) and stats take several");
     return failure();
   }
   const Target &target = targets->front();
