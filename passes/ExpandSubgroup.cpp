@@ -122,8 +122,8 @@ LogicalResult Expander::checkWideTile(Operation *op, int32_t tile) {
 
 LogicalResult Expander::check() {
   bool isLegal = true;
-  if (int64_t bytes = getSharedBytes(kernel); bytes > int64_t(target.chip->sharedBytes)) {
-    kernel.emitOpError() << "shared arrays of " << bytes << " bytes exceed the " << target.chip->sharedBytes
+  if (staging.bytes > int64_t(target.chip->sharedBytes)) {
+    kernel.emitOpError() << "shared arrays of " << staging.bytes << " bytes exceed the " << target.chip->sharedBytes
                          << " of a block on " << target.str();
     isLegal = false;
   }
@@ -194,7 +194,7 @@ Value Expander::expandElect(ElectOp op) {
   Location loc = op.getLoc();
   int32_t lanes = getLanes(op.getTile());
   if (lanes == 1)
-    return constant(loc, builder.getI1Type(), 1);
+    return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
   Type i32 = builder.getI32Type();
   Value lane = lanes > shape.subgroupSize ? ThreadIndexOp::create(builder, loc, i32).getResult() : laneId(loc);
   if (lanes != shape.subgroupSize)
@@ -262,7 +262,7 @@ Value Expander::expandOp(Operation *op) {
 }
 
 LogicalResult Expander::expandWide(Operation *op, int32_t lanes) {
-  int64_t bytesBefore = getSharedBytes(kernel);
+  int64_t bytesBefore = staging.bytes;
   unsigned syncsBefore = staging.numSyncs;
   Value value = expandWideTile(op, lanes, builder, shape, staging);
   if (!value)
@@ -271,7 +271,7 @@ LogicalResult Expander::expandWide(Operation *op, int32_t lanes) {
     op->emitRemark() << "'" << op->getName() << "' op tile of " << lanes << " lanes exceeds the subgroup of "
                      << shape.subgroupSize << " on " << target.str() << ": carried out through shared memory, barriers: "
                      << staging.numSyncs - syncsBefore << ", further bytes: "
-                     << getSharedBytes(kernel) - bytesBefore;
+                     << staging.bytes - bytesBefore;
   op->replaceAllUsesWith(ValueRange(value));
   op->erase();
   return success();

@@ -92,7 +92,8 @@ Value buildVote(OpBuilder &builder, Location loc, const BlockShape &shape, bool 
   if (lanes == 1)
     return predicate;
   Type i1 = builder.getI1Type();
-  if (lanes == shape.subgroupSize) {
+  // Lanes that a block of one tile lacks do not vote.
+  if (lanes == shape.subgroupSize || lanes == shape.threads) {
     if (isAll)
       return AllOp::create(builder, loc, i1, predicate, IntegerAttr());
     return AnyOp::create(builder, loc, i1, predicate, IntegerAttr());

@@ -48,7 +48,8 @@ SharedAllocOp Staging::allocate(OpBuilder &builder, Location loc, SharedType typ
   if (!arrays.empty())
     builder.setInsertionPointAfter(arrays.back());
   auto array = SharedAllocOp::create(builder, loc, type);
-  if (getSharedBytes(kernel) <= int64_t(target.chip->sharedBytes)) {
+  if (int64_t total = getSharedBytes(kernel); total <= int64_t(target.chip->sharedBytes)) {
+    bytes = total;
     arrays.push_back(array);
     return array;
   }
@@ -87,7 +88,7 @@ Value Staging::acquire(OpBuilder &builder, Operation *user, Type element, int64_
     return candidates.front();
   }
   user->emitOpError() << "needs " << count * getStorageBytes(element) << " bytes of shared memory beside the kernel's "
-                      << getSharedBytes(kernel) << ", of " << target.chip->sharedBytes << " on " << target.str();
+                      << bytes << ", of " << target.chip->sharedBytes << " on " << target.str();
   return {};
 }
 

@@ -24,7 +24,10 @@ int64_t getSharedBytes(KernelOp kernel);
 /// reads of an array from the writes of its next use, in loops as well; a kernel's walk keeps the state current.
 class Staging {
 public:
-  Staging(KernelOp kernel, const Target &target) : kernel(kernel), target(target) {}
+  Staging(KernelOp kernel, const Target &target)
+      : bytes(getSharedBytes(kernel)), kernel(kernel), target(target) {}
+
+  int64_t bytes; ///< of all the kernel's shared arrays
 
   /// What may be unread at a point of the program.
   struct State {

@@ -16,7 +16,8 @@ Expected<Array> makeArray(ScalarType type, std::vector<int64_t> shape) {
     empty |= extent == 0;
     tooLarge |= __builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes);
   }
-  uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t memory =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   if (!empty && (tooLarge || bytes > memory))
     return fail("an array of ", shapeText(shape), " ", scalarName(type), " exceeds this machine's memory of ",
                 memory >> 20, " MiB");

@@ -86,7 +86,8 @@ Error parseEntry(const Blob &blob, const Header &header, Bundle &bundle) {
   if (entry.imageKind > static_cast<uint16_t>(ImageKind::SPIRV))
     return fail("its image kind ", entry.imageKind, " is unknown");
 
-  std::vector<uint8_t> image(blob.bytes + entry.imageOffset, blob.bytes + entry.imageOffset + entry.imageSize);
+  std::vector<uint8_t> image(blob.bytes + entry.imageOffset,
+                             blob.bytes + entry.imageOffset + entry.imageSize);
   Variant variant;
   variant.triple = strings["triple"];
   if (variant.triple.empty())
@@ -153,8 +154,8 @@ Expected<Bundle> parseBundle(const uint8_t *bytes, size_t size) {
 
 std::vector<uint8_t> formatEntry(ImageKind kind, const std::map<std::string, std::string> &strings,
                                  const std::vector<uint8_t> &image) {
-  Header header = {{magic[0], magic[1], magic[2], magic[3]}, containerVersion, 0, sizeof(Header),
-                   sizeof(EntryRecord)};
+  Header header = {
+      {magic[0], magic[1], magic[2], magic[3]}, containerVersion, 0, sizeof(Header), sizeof(EntryRecord)};
   EntryRecord entry = {};
   entry.imageKind = static_cast<uint16_t>(kind);
   entry.stringOffset = sizeof(Header) + sizeof(EntryRecord);

@@ -11,7 +11,15 @@
 
 namespace qd::rt {
 
-enum class ImageKind : uint16_t { None = 0, Object = 1, Bitcode = 2, Cubin = 3, Fatbinary = 4, PTX = 5, SPIRV = 6 };
+enum class ImageKind : uint16_t {
+  None = 0,
+  Object = 1,
+  Bitcode = 2,
+  Cubin = 3,
+  Fatbinary = 4,
+  PTX = 5,
+  SPIRV = 6
+};
 
 struct Variant {
   ImageKind kind = ImageKind::None;

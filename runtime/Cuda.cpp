@@ -172,10 +172,10 @@ std::vector<DeviceEntry> listCuda() {
   for (int i = 0; i < cuda->count; ++i) {
     int device = 0;
     auto facts = factsOf(*cuda, i, device);
-    entries.push_back({text("cuda:", i), bool(facts),
-                       facts ? text(facts->description(), ", driver for CUDA ", version / 1000, ".",
-                                    version % 1000 / 10)
-                             : facts.message()});
+    entries.push_back(
+        {text("cuda:", i), bool(facts),
+         facts ? text(facts->description(), ", driver for CUDA ", version / 1000, ".", version % 1000 / 10)
+               : facts.message()});
   }
   return entries;
 }

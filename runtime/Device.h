@@ -111,8 +111,8 @@ class Device {
 public:
   virtual ~Device() = default;
 
-  /// Opens "cpu", "interp", "sim:CHIP", "cuda", "hip" or "vulkan", the last three with ":N" for other than the
-  /// default device.
+  /// Opens "cpu", "interp", "sim:CHIP", "cuda", "hip" or "vulkan", the last three with ":N" for other than
+  /// the default device.
   static Expected<std::unique_ptr<Device>> open(const std::string &name, const DeviceOptions &options = {});
 
   const std::string &name() const { return deviceName; }

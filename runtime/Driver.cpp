@@ -69,7 +69,8 @@ public:
   }
 
 protected:
-  Expected<double> doLaunch(const Kernel &kernel, Grid grid, const std::vector<Argument> &arguments) override {
+  Expected<double> doLaunch(const Kernel &kernel, Grid grid,
+                            const std::vector<Argument> &arguments) override {
     driver.makeCurrent();
     void *function = nullptr;
     if (int code = driver.moduleGetFunction(&function, handle, kernel.name.c_str()))
@@ -82,7 +83,8 @@ protected:
                                                  static_cast<int>(kernel.dynamicSharedBytes)))
         return failed(code);
 
-    // Every value lies little-endian in a slot of its own; the driver reads as many bytes as the parameter has.
+    // Every value lies little-endian in a slot of its own; the driver reads as many bytes as the parameter
+    // has.
     std::vector<uint64_t> slots;
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (!kernel.parameters[i].isBuffer()) {
@@ -107,13 +109,12 @@ protected:
     if (kernel.cooperative && !driver.launchCooperative)
       return fail("kernel '", kernel.name, "' needs a cooperative launch, which the driver of ", device,
                   " lacks");
-    int code = kernel.cooperative
-                   ? driver.launchCooperative(function, grid.x, grid.y, grid.z, kernel.block[0],
-                                              kernel.block[1], kernel.block[2], kernel.dynamicSharedBytes,
-                                              nullptr, parameters.data())
-                   : driver.launch(function, grid.x, grid.y, grid.z, kernel.block[0], kernel.block[1],
-                                   kernel.block[2], kernel.dynamicSharedBytes, nullptr, parameters.data(),
-                                   nullptr);
+    int code =
+        kernel.cooperative
+            ? driver.launchCooperative(function, grid.x, grid.y, grid.z, kernel.block[0], kernel.block[1],
+                                       kernel.block[2], kernel.dynamicSharedBytes, nullptr, parameters.data())
+            : driver.launch(function, grid.x, grid.y, grid.z, kernel.block[0], kernel.block[1],
+                            kernel.block[2], kernel.dynamicSharedBytes, nullptr, parameters.data(), nullptr);
     if (code)
       return failed(code);
     if ((code = driver.eventRecord(end.handle, nullptr)) || (code = driver.eventSynchronize(end.handle)))
@@ -172,8 +173,8 @@ Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
     return fail("the driver of ", name(), " refuses the code for ", variant->arch, " in '", program.name,
                 "': ", driver.statusText(code), log[0] ? ":\n" : "", log);
   }
-  return std::unique_ptr<Module>(new DriverModule(driver, handle, std::move(variant->interface), limits, name(),
-                                                  std::move(warnings)));
+  return std::unique_ptr<Module>(
+      new DriverModule(driver, handle, std::move(variant->interface), limits, name(), std::move(warnings)));
 }
 
 } // namespace qd::rt

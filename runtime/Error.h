@@ -52,7 +52,9 @@ public:
                                                     !std::is_same_v<std::decay_t<U>, Expected> &&
                                                     !std::is_same_v<std::decay_t<U>, Error>>>
   Expected(U &&other) : value(std::forward<U>(other)) {}
-  Expected(Error error) : failure(std::move(error)) { assert(failure && "an Expected needs a value or an error"); }
+  Expected(Error error) : failure(std::move(error)) {
+    assert(failure && "an Expected needs a value or an error");
+  }
 
   /// True when there is a value.
   explicit operator bool() const { return value.has_value(); }

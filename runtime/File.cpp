@@ -14,7 +14,7 @@ Expected<std::vector<uint8_t>> readFile(const std::string &path) {
   FILE *file = isStdin ? stdin : std::fopen(path.c_str(), "rb");
   if (!file)
     return fail("cannot open '", path, "': ", std::strerror(errno));
-  struct stat status;
+  struct stat status = {};
   if (fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode)) {
     if (!isStdin)
       std::fclose(file);

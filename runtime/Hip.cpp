@@ -10,6 +10,9 @@ namespace qd::rt {
 
 namespace {
 
+// Values of the HIP interface, fixed by its ABI: what it says on a machine without an AMD GPU.
+enum : int { errorNoDevice = 100, errorInvalidDevice = 101 };
+
 struct Hip {
   int (*init)(unsigned);
   int (*deviceCount)(int *);
@@ -22,6 +25,9 @@ struct Hip {
 
   std::string statusText(int code) const {
     const char *name = errorName(code), *words = errorString(code);
+    // Version 5 answers both with the name.
+    if (name && words && !std::strcmp(name, words))
+      return name;
     return text(words ? words : "unknown status", " (", name ? name : std::to_string(code), ")");
   }
 };
@@ -43,8 +49,8 @@ Expected<Hip> loadHip() {
   get(hip.errorName, "hipGetErrorName");
   get(hip.errorString, "hipGetErrorString");
   // Version 6 renamed the function when its record grew.
-  get(hip.deviceProperties,
-      library->find("hipGetDevicePropertiesR0600") ? "hipGetDevicePropertiesR0600" : "hipGetDeviceProperties");
+  get(hip.deviceProperties, library->find("hipGetDevicePropertiesR0600") ? "hipGetDevicePropertiesR0600"
+                                                                         : "hipGetDeviceProperties");
   Driver &driver = hip.driver;
   get(driver.memAlloc, "hipMalloc");
   get(driver.memFree, "hipFree");
@@ -62,8 +68,10 @@ Expected<Hip> loadHip() {
   if (error)
     return error;
   (void)library->get(driver.launchCooperative, "hipModuleLaunchCooperativeKernel");
-  if (int code = hip.init(0))
-    return fail("the HIP runtime does not start: ", hip.statusText(code));
+  if (int code = hip.init(0)) {
+    bool none = code == errorNoDevice || code == errorInvalidDevice;
+    return fail("the HIP runtime ", none ? "finds no AMD GPU: " : "does not start: ", hip.statusText(code));
+  }
   if (int code = hip.deviceCount(&hip.count))
     return fail("the HIP runtime lists no devices: ", hip.statusText(code));
   if (hip.count == 0)

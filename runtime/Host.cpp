@@ -45,7 +45,8 @@ public:
   ~HostModule() override { compiler.hostUnload(handle); }
 
 protected:
-  Expected<double> doLaunch(const Kernel &kernel, Grid grid, const std::vector<Argument> &arguments) override {
+  Expected<double> doLaunch(const Kernel &kernel, Grid grid,
+                            const std::vector<Argument> &arguments) override {
     std::vector<qdcHostArg> args;
     for (const Argument &argument : arguments) {
       qdcHostArg arg = {};

@@ -81,7 +81,8 @@ Expected<const Variant *> matchHip(const Bundle &bundle, const std::string &chip
         (!subgroupSize || variant.subgroupSize == subgroupSize))
       return &variant;
   std::string lanes = subgroupSize ? text(" with subgroups of ", subgroupSize) : "";
-  return fail("no variant fits a ", chip, " device", lanes, ", and the bundle holds ", describeVariants(bundle));
+  return fail("no variant fits a ", chip, " device", lanes, ", and the bundle holds ",
+              describeVariants(bundle));
 }
 
 Expected<const Variant *> matchVulkan(const Bundle &bundle, uint32_t smallest, uint32_t largest,

@@ -175,7 +175,8 @@ Expected<Array> parseNpy(const uint8_t *bytes, size_t size) {
   for (size_t i = 0; i < lengthBytes; ++i)
     length |= size_t(bytes[magicBytes + 2 + i]) << (8 * i);
   if (length > size - start)
-    return fail("it is truncated inside its header (", length, " bytes announced, ", size - start, " present)");
+    return fail("it is truncated inside its header (", length, " bytes announced, ", size - start,
+                " present)");
 
   auto header = HeaderParser({reinterpret_cast<const char *>(bytes) + start, length}).parse();
   if (!header)
@@ -194,7 +195,8 @@ Expected<Array> parseNpy(const uint8_t *bytes, size_t size) {
       return fail("its shape ", shapeText(*header->shape), " is too large");
   if (present != needed)
     return fail("it is ", present < needed ? "truncated" : "too long", ": shape ", shapeText(*header->shape),
-                " of ", scalarName(dtype->type), " takes ", needed, " bytes, ", present, " follow the header");
+                " of ", scalarName(dtype->type), " takes ", needed, " bytes, ", present,
+                " follow the header");
 
   Array array;
   array.type = dtype->type;

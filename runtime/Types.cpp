@@ -276,8 +276,7 @@ std::string formatScalar(ScalarType type, uint64_t bits, bool isUnsigned) {
   // The first precision that reads back to the same bits is the shortest.
   for (int precision = 1; precision <= 9; ++precision) {
     char buffer[64];
-    auto result =
-        std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, precision);
+    auto result = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, precision);
     double back = 0;
     if (parseFloat(std::string_view(buffer, result.ptr - buffer), back) && floatBits(type, back) == bits)
       return {buffer, result.ptr};

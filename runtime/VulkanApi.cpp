@@ -71,11 +71,9 @@ struct FloatControlRow {
 };
 
 #define QD_CONTROL(name)                                                                                     \
-  {                                                                                                          \
-    &VkPhysicalDeviceFloatControlsProperties::name##Float16,                                                 \
-        &VkPhysicalDeviceFloatControlsProperties::name##Float32,                                             \
-        &VkPhysicalDeviceFloatControlsProperties::name##Float64                                              \
-  }
+  {&VkPhysicalDeviceFloatControlsProperties::name##Float16,                                                  \
+   &VkPhysicalDeviceFloatControlsProperties::name##Float32,                                                  \
+   &VkPhysicalDeviceFloatControlsProperties::name##Float64}
 
 const FloatControlRow floatControlTable[] = {
     {4459, "kept subnormals", QD_CONTROL(shaderDenormPreserve)},
@@ -131,8 +129,8 @@ VulkanFacts factsOf(const VulkanInstance &instance, VkPhysicalDevice device) {
   facts.type = properties.properties.deviceType;
   facts.limits = properties.properties.limits;
   uint32_t version = properties.properties.apiVersion;
-  facts.apiMinor = VK_API_VERSION_MAJOR(version) > 1 ? newestMinor
-                                                     : std::min(VK_API_VERSION_MINOR(version), newestMinor);
+  facts.apiMinor =
+      VK_API_VERSION_MAJOR(version) > 1 ? newestMinor : std::min(VK_API_VERSION_MINOR(version), newestMinor);
   if (facts.apiMinor < 1)
     return facts;
 
@@ -154,6 +152,7 @@ VulkanFacts factsOf(const VulkanInstance &instance, VkPhysicalDevice device) {
   facts.defaultSubgroup = facts.smallestSubgroup = facts.largestSubgroup = subgroup.subgroupSize;
   if (sizeControl && (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
     facts.subgroupSizeControl = true;
+    facts.mostSubgroups = sizes.maxComputeWorkgroupSubgroups;
     facts.smallestSubgroup = sizes.minSubgroupSize;
     facts.largestSubgroup = sizes.maxSubgroupSize;
   }
@@ -225,9 +224,9 @@ void VulkanFeatures::query(const VulkanInstance &instance, VkPhysicalDevice devi
 }
 
 std::string VulkanFacts::description() const {
-  std::string lanes = smallestSubgroup == largestSubgroup
-                          ? text(defaultSubgroup)
-                          : text(smallestSubgroup, " to ", largestSubgroup, " (", defaultSubgroup, " by default)");
+  std::string lanes = smallestSubgroup == largestSubgroup ? text(defaultSubgroup)
+                                                          : text(smallestSubgroup, " to ", largestSubgroup,
+                                                                 " (", defaultSubgroup, " by default)");
   return text(name, ", Vulkan 1.", apiMinor, ", subgroups of ", lanes,
               type == VK_PHYSICAL_DEVICE_TYPE_CPU ? ", a processor" : "");
 }
@@ -236,11 +235,13 @@ Expected<std::shared_ptr<VulkanInstance>> openVulkanInstance() {
   auto library = Library::open({"libvulkan.so.1"});
   if (!library)
     return fail("no Vulkan loader: ", library.message());
-  auto getInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(library->find("vkGetInstanceProcAddr"));
+  auto getInstanceProcAddr =
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(library->find("vkGetInstanceProcAddr"));
   if (!getInstanceProcAddr)
     return fail(library->name(), " is no Vulkan loader");
   auto global = [&](const char *name) { return getInstanceProcAddr(VK_NULL_HANDLE, name); };
-  auto enumerateVersion = reinterpret_cast<PFN_vkEnumerateInstanceVersion>(global("vkEnumerateInstanceVersion"));
+  auto enumerateVersion =
+      reinterpret_cast<PFN_vkEnumerateInstanceVersion>(global("vkEnumerateInstanceVersion"));
   auto createInstance = reinterpret_cast<PFN_vkCreateInstance>(global("vkCreateInstance"));
   uint32_t version = VK_API_VERSION_1_0;
   if (!createInstance || !enumerateVersion || enumerateVersion(&version) != VK_SUCCESS ||

@@ -122,6 +122,8 @@ struct VulkanFacts {
   /// Without size control both ends are the default size.
   uint32_t smallestSubgroup = 0, largestSubgroup = 0, defaultSubgroup = 0;
   bool subgroupSizeControl = false;
+  /// Of a workgroup whose subgroup size is asked for.
+  uint32_t mostSubgroups = UINT32_MAX;
   VkPhysicalDeviceFloatControlsProperties floatControls = {};
   std::optional<uint32_t> queueFamily;
   uint32_t timestampBits = 0;

@@ -1,5 +1,5 @@
-// Vulkan modules: a kernel's pipeline is made at its first launch and kept. A launch binds the buffers, passes
-// the block of parameters as push constants or through a buffer of its own, dispatches and waits.
+// Vulkan modules: a kernel's pipeline is made at its first launch and kept. A launch binds the buffers,
+// passes the block of parameters as push constants or through a buffer of its own, dispatches and waits.
 #include "runtime/Vulkan.h"
 
 #include <algorithm>
@@ -95,6 +95,10 @@ Error VulkanModule::check(const Kernel &kernel) {
                 " in its code and of ", kernel.localSize, " in its interface");
   if (Error error = checkVulkanFeatures(code, kernel, context.features, context.facts))
     return error;
+  if (uint32_t subgroups = (kernel.localSize + subgroupSize - 1) / subgroupSize;
+      subgroups > context.facts.mostSubgroups)
+    return fail("kernel '", kernel.name, "' has ", subgroups, " subgroups of ", subgroupSize, " a block, ",
+                device, " runs at most ", context.facts.mostSubgroups);
   const VkPhysicalDeviceLimits &limits = context.facts.limits;
   if (!kernel.paramsBinding && kernel.paramsBytes > limits.maxPushConstantsSize)
     return fail("kernel '", kernel.name, "' has ", kernel.paramsBytes, " bytes of parameters, ", device,
@@ -111,8 +115,7 @@ Error VulkanModule::check(const Kernel &kernel) {
 Error VulkanModule::createPipeline(const Kernel &kernel, Pipeline &pipeline) {
   std::vector<VkDescriptorSetLayoutBinding> bindings;
   auto bind = [&](uint32_t binding) {
-    bindings.push_back(
-        {binding, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+    bindings.push_back({binding, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
   };
   for (const Parameter &parameter : kernel.parameters)
     if (parameter.isBuffer())
@@ -178,7 +181,8 @@ Expected<const Pipeline *> VulkanModule::pipelineFor(const Kernel &kernel) {
   return &pipelines.emplace(kernel.name, pipeline).first->second;
 }
 
-Expected<double> VulkanModule::doLaunch(const Kernel &kernel, Grid grid, const std::vector<Argument> &arguments) {
+Expected<double> VulkanModule::doLaunch(const Kernel &kernel, Grid grid,
+                                        const std::vector<Argument> &arguments) {
   auto pipeline = pipelineFor(kernel);
   if (!pipeline)
     return pipeline.error();
@@ -293,11 +297,13 @@ Expected<double> VulkanModule::doLaunch(const Kernel &kernel, Grid grid, const s
   if (!queries)
     return wall.count();
   uint64_t ticks[2] = {};
-  VkResult result = vk.GetQueryPoolResults(context.device, queries, 0, 2, sizeof ticks, ticks, sizeof ticks[0],
-                                           VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+  VkResult result =
+      vk.GetQueryPoolResults(context.device, queries, 0, 2, sizeof ticks, ticks, sizeof ticks[0],
+                             VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
   if (result != VK_SUCCESS)
     return failed(vulkanStatus(result));
-  uint64_t mask = context.facts.timestampBits >= 64 ? UINT64_MAX : (uint64_t(1) << context.facts.timestampBits) - 1;
+  uint64_t mask =
+      context.facts.timestampBits >= 64 ? UINT64_MAX : (uint64_t(1) << context.facts.timestampBits) - 1;
   return static_cast<double>((ticks[1] - ticks[0]) & mask) * context.facts.limits.timestampPeriod * 1e-9;
 }
 

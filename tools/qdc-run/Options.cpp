@@ -80,7 +80,8 @@ const OptionRow optionTable[] = {
        o.kernel = value;
        return Error::success();
      }},
-    {"grid", OptionRow::Required, [](Options &o, const std::string &value) { return parseGrid(value, o.grid); }},
+    {"grid", OptionRow::Required,
+     [](Options &o, const std::string &value) { return parseGrid(value, o.grid); }},
     {"out", OptionRow::Required,
      [](Options &o, const std::string &value) {
        auto assignment = parseAssignment("-out: ", value);
@@ -193,6 +194,10 @@ Expected<Options> parseCommandLine(const std::vector<std::string> &words) {
     return fail("no file given; 'qdc-run --help' shows how it is used");
   if (!sawGrid)
     return fail("no grid given: -grid=X[,Y,Z] says how many blocks run");
+  if (!options.deviceOptions.checks.empty() && options.device != "interp")
+    return fail("--check is for -device=interp, not ", options.device);
+  if (options.deviceOptions.threads && options.device != "cpu")
+    return fail("--threads is for -device=cpu, not ", options.device);
   return options;
 }
 

@@ -67,7 +67,8 @@ Error measure(unsigned runs, Module &module, const Kernel &kernel, Grid grid,
   for (unsigned i = 0; i < runs; ++i) {
     for (size_t j = 0; j < arguments.size(); ++j)
       if (inputs[j].parameter->mayBeWritten() && inputs[j].parameter->access == Access::ReadWrite)
-        if (Error error = arguments[j].memory->upload(inputs[j].array.data.data(), inputs[j].array.data.size()))
+        if (Error error =
+                arguments[j].memory->upload(inputs[j].array.data.data(), inputs[j].array.data.size()))
           return error;
     auto seconds = module.launch(kernel.name, grid, arguments);
     if (!seconds)
@@ -117,8 +118,9 @@ Expected<std::vector<BoundArgument>> bindArguments(const Kernel &kernel,
   }
   std::vector<BoundArgument> bound;
   for (const Parameter &parameter : kernel.parameters) {
-    auto given = std::find_if(assignments.begin(), assignments.end(),
-                              [&](const Assignment &assignment) { return assignment.name == parameter.name; });
+    auto given = std::find_if(assignments.begin(), assignments.end(), [&](const Assignment &assignment) {
+      return assignment.name == parameter.name;
+    });
     std::string what = argumentOf(kernel, parameter.name);
     if (given == assignments.end())
       return fail(what, " is missing; ", signature(kernel));
@@ -232,8 +234,8 @@ void printDevices() {
   for (const DeviceEntry &entry : entries)
     width = std::max(width, entry.name.size());
   for (const DeviceEntry &entry : entries)
-    std::printf("%-*s  %s%s\n", static_cast<int>(width), entry.name.c_str(), entry.present ? "" : "absent: ",
-                entry.text.c_str());
+    std::printf("%-*s  %s%s\n", static_cast<int>(width), entry.name.c_str(),
+                entry.present ? "" : "absent: ", entry.text.c_str());
 }
 
 } // namespace qd::rt

@@ -1,4 +1,5 @@
-// One run: opens the device, loads the file, binds the arguments by name, launches, and hands the results out.
+// One run: opens the device, loads the file, binds the arguments by name, launches, and hands the results
+// out.
 #ifndef QD_TOOLS_QDC_RUN_RUN_H
 #define QD_TOOLS_QDC_RUN_RUN_H
 

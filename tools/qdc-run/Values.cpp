@@ -134,8 +134,8 @@ bool equal(ScalarType type, uint64_t got, uint64_t want, std::optional<double> t
   if (!tolerance)
     return false;
   if (!isFloat(type)) {
-    double distance = std::fabs(static_cast<double>(signedValue(type, got)) -
-                                static_cast<double>(signedValue(type, want)));
+    double distance =
+        std::fabs(static_cast<double>(signedValue(type, got)) - static_cast<double>(signedValue(type, want)));
     return distance <= *tolerance * std::max(1.0, std::fabs(static_cast<double>(signedValue(type, want))));
   }
   double a = floatValue(type, got), b = floatValue(type, want);
@@ -204,7 +204,8 @@ Expected<Expectation> parseExpectation(const std::string &name, ElementType type
     rest.resize(at);
   }
   constexpr std::string_view ellipsis = ",...";
-  if (rest.size() > ellipsis.size() && rest.compare(rest.size() - ellipsis.size(), ellipsis.size(), ellipsis) == 0) {
+  if (rest.size() > ellipsis.size() &&
+      rest.compare(rest.size() - ellipsis.size(), ellipsis.size(), ellipsis) == 0) {
     expectation.prefix = true;
     rest.resize(rest.size() - ellipsis.size());
   }
@@ -237,8 +238,7 @@ Error compareArrays(const Expectation &expected, const Array &got) {
 }
 
 std::string describeArray(const std::string &name, const Array &array, bool all) {
-  std::string result =
-      text(name, ": ", scalarName(array.type), "[", shapeText(array.shape), "] =");
+  std::string result = text(name, ": ", scalarName(array.type), "[", shapeText(array.shape), "] =");
   size_t count = array.numScalars();
   bool whole = all || count <= printedWhole;
   for (size_t i = 0; i < count; ++i) {

@@ -66,8 +66,20 @@ TEST(Bundle, EveryCutIsAnError) {
 TEST(Bundle, MutationsNeverCrash) {
   const auto whole = sampleBundle();
   std::mt19937_64 random(7);
-  const uint64_t nasty[] = {0, 1, 7, 8, 31, 32, 40, whole.size(), whole.size() - 1, UINT32_MAX, INT64_MAX,
-                            UINT64_MAX, UINT64_MAX - 7, uint64_t(1) << 60};
+  const uint64_t nasty[] = {0,
+                            1,
+                            7,
+                            8,
+                            31,
+                            32,
+                            40,
+                            whole.size(),
+                            whole.size() - 1,
+                            UINT32_MAX,
+                            INT64_MAX,
+                            UINT64_MAX,
+                            UINT64_MAX - 7,
+                            uint64_t(1) << 60};
   size_t accepted = 0;
   for (int round = 0; round < 30000; ++round) {
     auto bytes = whole;
@@ -96,11 +108,13 @@ TEST(Bundle, SaysWhatIsWrong) {
   };
   EXPECT_NE(entry({}).find("no 'triple'"), std::string::npos);
   EXPECT_NE(entry({{"triple", "nvptx64-nvidia-cuda"}}).find("not a qdc bundle"), std::string::npos);
-  EXPECT_NE(entry({{"triple", "x"}, {"qdb.version", "2"}}).find("bundle version 2, this runtime reads version 1"),
-            std::string::npos);
+  EXPECT_NE(
+      entry({{"triple", "x"}, {"qdb.version", "2"}}).find("bundle version 2, this runtime reads version 1"),
+      std::string::npos);
   EXPECT_NE(entry({{"triple", "x"}, {"qdb.version", "1"}}).find("'subgroup_size'"), std::string::npos);
-  EXPECT_NE(entry({{"triple", "x"}, {"qdb.version", "1"}, {"subgroup_size", "32"}}).find("no 'qdb.interface'"),
-            std::string::npos);
+  EXPECT_NE(
+      entry({{"triple", "x"}, {"qdb.version", "1"}, {"subgroup_size", "32"}}).find("no 'qdb.interface'"),
+      std::string::npos);
   EXPECT_NE(failure(formatEntry(static_cast<ImageKind>(9), {{"triple", "x"}}, {})).find("image kind 9"),
             std::string::npos);
 }
@@ -118,20 +132,24 @@ TEST(Interface, RefusesWhatItCannotTrust) {
   EXPECT_NE(failure("[]").find("not an object"), std::string::npos);
   EXPECT_NE(failure(R"({"version":2,"kernels":[]})").find("version 2, this runtime reads version 1"),
             std::string::npos);
-  EXPECT_NE(failure(R"({"version":"1","kernels":[]})").find("'version' is not an integer"), std::string::npos);
+  EXPECT_NE(failure(R"({"version":"1","kernels":[]})").find("'version' is not an integer"),
+            std::string::npos);
   EXPECT_NE(failure(R"({"version":1,"kernels":{}})").find("'kernels' is not a list"), std::string::npos);
   EXPECT_NE(failure(R"({"version":1,"kernels":[5]})").find("not an object"), std::string::npos);
   EXPECT_NE(kernel(R"("block":[1,1],"args":[])").find("three extents"), std::string::npos);
   EXPECT_NE(kernel(R"("block":[0,1,1],"args":[])").find("outside 1 to 1024"), std::string::npos);
   EXPECT_NE(kernel(R"("block":[1024,2,1],"args":[])").find("2048 threads"), std::string::npos);
   EXPECT_NE(kernel(R"("block":[1,1,1])").find("lacks 'args'"), std::string::npos);
-  EXPECT_NE(kernel(R"("block":[1,1,1],"args":[],"shared_bytes":-1)").find("'shared_bytes'"), std::string::npos);
-  EXPECT_NE(kernel(R"("block":[1,1,1],"args":[],"local_size":0)").find("'local_size' is 0"), std::string::npos);
-  EXPECT_NE(kernel(R"("block":[1,1,1],"args":[{"name":"a","kind":"ghost","type":"f32"}])").find("unknown kind"),
+  EXPECT_NE(kernel(R"("block":[1,1,1],"args":[],"shared_bytes":-1)").find("'shared_bytes'"),
+            std::string::npos);
+  EXPECT_NE(kernel(R"("block":[1,1,1],"args":[],"local_size":0)").find("'local_size' is 0"),
             std::string::npos);
   EXPECT_NE(
-      kernel(R"("block":[1,1,1],"args":[{"name":"a","kind":"scalar","type":"vector<2xf32>"}])").find("unknown scalar"),
+      kernel(R"("block":[1,1,1],"args":[{"name":"a","kind":"ghost","type":"f32"}])").find("unknown kind"),
       std::string::npos);
+  EXPECT_NE(kernel(R"("block":[1,1,1],"args":[{"name":"a","kind":"scalar","type":"vector<2xf32>"}])")
+                .find("unknown scalar"),
+            std::string::npos);
   EXPECT_NE(kernel(R"("block":[1,1,1],"args":[{"name":"a","kind":"buffer","type":"f32","access":"often"}])")
                 .find("unknown access"),
             std::string::npos);

@@ -31,14 +31,15 @@ TEST_F(HostTest, RunsAndLeavesTheCallersMemoryAlone) {
   ASSERT_TRUE(seconds) << seconds.message();
   ASSERT_FALSE((*out)->download(y.data(), 12));
   EXPECT_EQ(y, (std::vector<float>{2, 4, 6}));
-  EXPECT_EQ(x, (std::vector<float>{1, 2, 3})) << "even a kernel that writes a readonly buffer cannot reach it";
+  EXPECT_EQ(x, (std::vector<float>{1, 2, 3}))
+      << "even a kernel that writes a readonly buffer cannot reach it";
   EXPECT_NE((*in)->upload(x.data(), 13).message(), "");
 }
 
 TEST_F(HostTest, DiagnosticsComeThrough) {
   auto device = Device::open("sim:sm_80");
   ASSERT_TRUE(device) << device.message();
-  EXPECT_EQ((*device)->load({bytesOf("bad"), "f.qir"}).message(), 
+  EXPECT_EQ((*device)->load({bytesOf("bad"), "f.qir"}).message(),
             "'f.qir' does not compile for sim:sm_80:\nf.qir:1:1: error: bad program");
   auto module = (*device)->load({bytesOf("good"), "f.qir"});
   ASSERT_TRUE(module);

@@ -98,7 +98,8 @@ TEST(VulkanAbi, PacksParameters) {
 }
 
 TEST(VulkanAbi, NarrowScalarsAreZeroExtended) {
-  auto interface = parseInterface(R"({"version":1,"kernels":[{"name":"k","block":[1,1,1],"params_bytes":8,"args":[
+  auto interface =
+      parseInterface(R"({"version":1,"kernels":[{"name":"k","block":[1,1,1],"params_bytes":8,"args":[
     {"name":"a","kind":"scalar","type":"i8","offset":0},{"name":"b","kind":"scalar","type":"f16","offset":4}]}]})");
   ASSERT_TRUE(interface) << interface.message();
   auto block = packParameters(interface->kernels[0], {Argument::scalar(ScalarType::I8, 0xFF),
@@ -122,8 +123,9 @@ TEST(VulkanAbi, RefusesAnIncompleteInterface) {
                        {"name":"b","kind":"buffer","type":"i32","access":"readonly","binding":0})",
                     0),
             "");
-  EXPECT_NE(failure(R"({"name":"a","kind":"buffer","type":"i32","access":"readonly","binding":0,"size":true})", 8),
-            "");
+  EXPECT_NE(
+      failure(R"({"name":"a","kind":"buffer","type":"i32","access":"readonly","binding":0,"size":true})", 8),
+      "");
 }
 
 TEST(VulkanAbi, SummarizesSpirv) {

@@ -22,11 +22,10 @@ Bundle bundleOf(std::vector<Variant> variants) {
 }
 
 TEST(Match, CudaTakesTheExactCubinElseTheNewestPtx) {
-  Bundle bundle = bundleOf({variant(nvptxTriple, "sm_70", ImageKind::PTX),
-                            variant(nvptxTriple, "sm_90", ImageKind::Cubin),
-                            variant(nvptxTriple, "sm_80", ImageKind::PTX),
-                            variant(nvptxTriple, "sm_100a", ImageKind::PTX),
-                            variant(amdgcnTriple, "gfx942", ImageKind::Object, 64)});
+  Bundle bundle = bundleOf(
+      {variant(nvptxTriple, "sm_70", ImageKind::PTX), variant(nvptxTriple, "sm_90", ImageKind::Cubin),
+       variant(nvptxTriple, "sm_80", ImageKind::PTX), variant(nvptxTriple, "sm_100a", ImageKind::PTX),
+       variant(amdgcnTriple, "gfx942", ImageKind::Object, 64)});
   EXPECT_EQ((*matchCuda(bundle, 90))->kind, ImageKind::Cubin);
   EXPECT_EQ((*matchCuda(bundle, 89))->arch, "sm_80");
   EXPECT_EQ((*matchCuda(bundle, 75))->arch, "sm_70");
@@ -47,7 +46,8 @@ TEST(Match, HipComparesChipAndFeatures) {
   EXPECT_EQ((*matchHip(bundle, "gfx90a:sramecc+:xnack+", 0))->arch, "gfx90a:xnack+");
   EXPECT_EQ((*matchHip(bundle, "gfx1100", 0))->subgroupSize, 32u);
   EXPECT_EQ((*matchHip(bundle, "gfx1100", 64))->subgroupSize, 64u);
-  EXPECT_NE(matchHip(bundle, "gfx942", 0).message().find("no variant fits a gfx942 device"), std::string::npos);
+  EXPECT_NE(matchHip(bundle, "gfx942", 0).message().find("no variant fits a gfx942 device"),
+            std::string::npos);
   EXPECT_FALSE(matchHip(bundle, "gfx90", 0)) << "a prefix is another chip";
 }
 
@@ -58,9 +58,10 @@ TEST(Match, VulkanFitsTheSubgroupSize) {
   EXPECT_EQ((*matchVulkan(bundle, 8, 8, 8, 3))->subgroupSize, 8u);
   EXPECT_EQ((*matchVulkan(bundle, 8, 32, 16, 3))->subgroupSize, 16u);
   EXPECT_EQ((*matchVulkan(bundle, 8, 32, 64, 3))->subgroupSize, 32u);
-  EXPECT_EQ(matchVulkan(bundle, 4, 4, 4, 3).message(),
-            "no variant fits: the device has subgroups of 4 lanes, and the bundle holds spirv with subgroups of "
-            "8, spirv with subgroups of 16, spirv with subgroups of 32");
+  EXPECT_EQ(
+      matchVulkan(bundle, 4, 4, 4, 3).message(),
+      "no variant fits: the device has subgroups of 4 lanes, and the bundle holds spirv with subgroups of "
+      "8, spirv with subgroups of 16, spirv with subgroups of 32");
   EXPECT_NE(matchVulkan(bundle, 16, 16, 16, 1).message().find("need a newer one"), std::string::npos);
 }
 

@@ -63,15 +63,19 @@ TEST(Npy, ReadsWhatNumPyWrites) {
 
 TEST(Npy, SaysWhatIsWrong) {
   EXPECT_NE(failure({'a', 'b'}).find("not a .npy file"), std::string::npos);
-  EXPECT_NE(failure(file(header("<f4", "(2,)"), "abcd")).find("truncated: shape 2 of f32 takes 8 bytes, 4 follow"),
-            std::string::npos);
+  EXPECT_NE(
+      failure(file(header("<f4", "(2,)"), "abcd")).find("truncated: shape 2 of f32 takes 8 bytes, 4 follow"),
+      std::string::npos);
   EXPECT_NE(failure(file(header("<f4", "(1,)"), "abcdefgh")).find("too long"), std::string::npos);
   EXPECT_NE(failure(file(header(">f4", "(1,)"), "abcd")).find("big-endian"), std::string::npos);
-  EXPECT_NE(failure(file(header("<c8", "(1,)"), "abcdabcd")).find("'<c8' is not supported"), std::string::npos);
-  EXPECT_NE(failure(file(header("<f4", "(1, 1)", "True"), "abcd")).find("Fortran order"), std::string::npos);
-  EXPECT_NE(failure(file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "abcd")).find("dtype"),
+  EXPECT_NE(failure(file(header("<c8", "(1,)"), "abcdabcd")).find("'<c8' is not supported"),
             std::string::npos);
-  EXPECT_NE(failure(file(header("<f4", "(99999999999, 99999999999)"), "")).find("too large"), std::string::npos);
+  EXPECT_NE(failure(file(header("<f4", "(1, 1)", "True"), "abcd")).find("Fortran order"), std::string::npos);
+  EXPECT_NE(
+      failure(file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "abcd")).find("dtype"),
+      std::string::npos);
+  EXPECT_NE(failure(file(header("<f4", "(99999999999, 99999999999)"), "")).find("too large"),
+            std::string::npos);
   EXPECT_NE(failure(file(header("<f4", "(99999999999999999999,)"), "")).find("malformed"), std::string::npos);
   EXPECT_NE(failure(file(header("<f4", "(1,)"), "abcd", 9)).find("version 9"), std::string::npos);
   EXPECT_NE(failure(file("{'shape': (1,)}", "abcd")).find("lacks"), std::string::npos);

@@ -31,8 +31,8 @@ std::string valueError(ElementType type, const std::string &value) {
 }
 
 TEST(CommandLine, Parses) {
-  auto options = parseCommandLine({"-device=cuda:1", "f.qdb", "--grid", "4,5", "x=@a=b.npy", "-O3", "n=-5", "-out",
-                                   "y=o.npy", "--expect=y=1,2", "--time", "--subgroup-size=16"});
+  auto options = parseCommandLine({"-device=cuda:1", "f.qdb", "--grid", "4,5", "x=@a=b.npy", "-O3", "n=-5",
+                                   "-out", "y=o.npy", "--expect=y=1,2", "--time", "--subgroup-size=16"});
   ASSERT_TRUE(options) << options.message();
   EXPECT_EQ(options->file, "f.qdb");
   EXPECT_EQ(options->device, "cuda:1");
@@ -65,6 +65,9 @@ TEST(CommandLine, SaysWhatIsWrong) {
   EXPECT_EQ(usageError({"f.qir", "-grid=1", "--print=some"}), "--print: 'some' is neither 'all' nor 'none'");
   EXPECT_EQ(usageError({"f.qir", "-grid=1", "--time=0"}), "--time: 0 runs, expected 1 to 1000000");
   EXPECT_NE(usageError({"f.qir", "-grid=1", "-O4"}), "");
+  EXPECT_EQ(usageError({"f.qir", "-grid=1", "--check=all"}), "--check is for -device=interp, not cpu");
+  EXPECT_EQ(usageError({"f.qir", "-grid=1", "--threads=2", "-device=cuda"}),
+            "--threads is for -device=cpu, not cuda");
 }
 
 TEST(Values, Generators) {
@@ -96,8 +99,10 @@ TEST(Values, RandomIsTheDocumentedSequence) {
     EXPECT_LT(least, -0.95) << name;
     EXPECT_LT(std::fabs(sum / 4096), 0.05) << name;
   }
-  EXPECT_NE(parseBufferValue("x", f32, "random:8")->data, parseBufferValue("x", f32, "random:8:seed=1")->data);
-  EXPECT_EQ(parseBufferValue("x", f32, "random:8")->data, parseBufferValue("x", f32, "random:8:seed=0")->data);
+  EXPECT_NE(parseBufferValue("x", f32, "random:8")->data,
+            parseBufferValue("x", f32, "random:8:seed=1")->data);
+  EXPECT_EQ(parseBufferValue("x", f32, "random:8")->data,
+            parseBufferValue("x", f32, "random:8:seed=0")->data);
 }
 
 TEST(Values, SaysWhatIsWrong) {
@@ -110,7 +115,8 @@ TEST(Values, SaysWhatIsWrong) {
   EXPECT_EQ(valueError(f32, "zeros:4:1"), "x: 'zeros:4:1' has '1' too much");
   EXPECT_EQ(valueError(f32, "random:4:sed=1"), "x: 'random:4:sed=1' has 'sed=1' too much");
   EXPECT_NE(valueError(f32, "zero:4").find("did you mean 'zeros'?"), std::string::npos);
-  EXPECT_NE(valueError(f32, "zeros:9999999999999999").find("exceeds this machine's memory"), std::string::npos);
+  EXPECT_NE(valueError(f32, "zeros:9999999999999999").find("exceeds this machine's memory"),
+            std::string::npos);
   EXPECT_NE(valueError(i32, "1,2.5"), "");
   EXPECT_NE(valueError(i32, "1,,2"), "");
   EXPECT_NE(valueError({ScalarType::F32, 4}, "1,2,3").find("not a multiple of 4"), std::string::npos);

@@ -15,8 +15,8 @@ TEST(Types, NamesRoundTrip) {
   }
   EXPECT_EQ(elementName(*parseElementType("vector<4xf32>")), "vector<4xf32>");
   EXPECT_EQ(parseElementType("vector<2xbf16>")->bytes(), 4u);
-  for (const char *name : {"", "u32", "vector<>", "vector<4x", "vector<4f32>", "vector<0xf32>", "vector<99xf32>",
-                           "vector<4xf32", "vector<-1xf32>", "f3"})
+  for (const char *name : {"", "u32", "vector<>", "vector<4x", "vector<4f32>", "vector<0xf32>",
+                           "vector<99xf32>", "vector<4xf32", "vector<-1xf32>", "f3"})
     EXPECT_FALSE(parseElementType(name)) << name;
 }
 

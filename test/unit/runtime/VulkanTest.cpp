@@ -1,5 +1,6 @@
 // Runs scale.spvasm on the Vulkan device of this machine, at the subgroup size it has. Mesa's software device
 // takes it from LP_NATIVE_VECTOR_WIDTH; CTest runs all three.
+#include "runtime/Vulkan.h"
 #include "Samples.h"
 #include "runtime/Device.h"
 #include "runtime/File.h"
@@ -104,7 +105,8 @@ TEST_F(VulkanTest, RefusesWhatDoesNotFit) {
   Program damaged;
   append(damaged.bytes, sampleEntry(ImageKind::SPIRV, vulkanTriple, "vulkan1.1", 8, bytesOf("not SPIR-V")));
   for (unsigned lanes : {4, 16, 32, 64})
-    append(damaged.bytes, sampleEntry(ImageKind::SPIRV, vulkanTriple, "vulkan1.1", lanes, bytesOf("not SPIR-V")));
+    append(damaged.bytes,
+           sampleEntry(ImageKind::SPIRV, vulkanTriple, "vulkan1.1", lanes, bytesOf("not SPIR-V")));
   EXPECT_NE(device->load(damaged).message().find("not a SPIR-V module"), std::string::npos);
 
   Program other;
@@ -133,6 +135,34 @@ TEST_F(VulkanTest, AMissingFeatureIsNamed) {
     GTEST_SKIP() << "this device has it";
   EXPECT_NE(loaded.message().find("kernel 'scale' needs 'float16_atomic_add', which "), std::string::npos)
       << loaded.message();
+}
+
+TEST(VulkanContextTest, CopiesToADiscreteDeviceAreStaged) {
+  auto instance = openVulkanInstance();
+  if (!instance)
+    GTEST_SKIP() << instance.message();
+  auto devices = vulkanDevices(**instance);
+  if (!devices || !defaultVulkanDevice(*devices))
+    GTEST_SKIP() << "no Vulkan device";
+  VulkanFacts facts = (*devices)[*defaultVulkanDevice(*devices)];
+  facts.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  VulkanContext context(*instance, facts);
+  Error error = context.open();
+  ASSERT_FALSE(error) << error.message();
+
+  // More than one piece, and no multiple of one.
+  std::vector<uint8_t> data((40 << 20) + 12), back(data.size());
+  for (size_t i = 0; i < data.size(); ++i)
+    data[i] = static_cast<uint8_t>(i * 2654435761u >> 24);
+  auto memory = context.allocate(data.size(), VulkanContext::Use::Device);
+  ASSERT_TRUE(memory) << memory.message();
+  EXPECT_FALSE(memory->mapped);
+  error = context.upload(*memory, data.data(), data.size());
+  EXPECT_FALSE(error) << error.message();
+  error = context.download(*memory, back.data(), back.size());
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_TRUE(data == back);
+  context.free(*memory);
 }
 
 } // namespace

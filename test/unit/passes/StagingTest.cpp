@@ -1,0 +1,213 @@
+//===- StagingTest.cpp - wide tiles never race for their shared memory ------------------===//
+//
+// Purpose: random kernels with wide tiles in nested loops and branches, expanded. Between a read and the next write
+// of a shared array, and between a write and the next read, every path has a barrier; and the kernels compute
+// what they did.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/HostProgram.h"
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <gtest/gtest.h>
+#include <map>
+#include <random>
+
+using namespace mlir;
+using namespace qd;
+
+namespace {
+
+/// Writes a kernel that carries one i32 through random ops.
+class Generator {
+public:
+  explicit Generator(unsigned seed) : random(seed) {}
+
+  std::string makeKernel() {
+    std::string body = makeBlock("%v", 0, 6);
+    return llvm::formatv(R"(
+qd.kernel @k(%n: i32, %u: i1, %x: !qd.buffer<i32>, %y: !qd.buffer<i32>) block(64) {{
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %t = qd.thread_index : i32
+  %v = qd.load %x[%t] : !qd.buffer<i32>
+{0}
+  qd.store {1}, %y[%t] : !qd.buffer<i32>
+  qd.return
+}
+)",
+                         body, last);
+  }
+
+private:
+  unsigned pick(unsigned n) { return random() % n; }
+  std::string fresh() { return "%a" + std::to_string(numNames++); }
+
+  /// Ops that make `last` of `value`.
+  std::string makeBlock(std::string value, unsigned depth, unsigned length) {
+    std::string text;
+    for (unsigned i = 0; i < length; ++i) {
+      text += makeOp(value, depth);
+      value = last;
+    }
+    last = value;
+    return text;
+  }
+
+  std::string makeOp(const std::string &value, unsigned depth) {
+    unsigned choice = pick(depth < 3 ? 10 : 7);
+    std::string name = fresh();
+    std::string text;
+    if (choice == 0) {
+      text = "qd.block.sync\n";
+      name = value;
+    } else if (choice < 7) {
+      const char *ops[] = {"shuffle_up {1}, 1 tile({2})", "shuffle_xor {1}, 3 tile({2})", "broadcast {1}, 1 tile({2})",
+                           "reduce_all add {1} tile({2})", "shuffle {1}, %t tile({2})", "shuffle_down {1}, 5 tile({2})"};
+      text = llvm::formatv(("{0} = qd.subgroup." + std::string(ops[pick(6)]) + " : i32\n").c_str(), name, value,
+                           8 << pick(4));
+    } else if (choice < 9) {
+      std::string carried = fresh();
+      std::string body = makeBlock(carried, depth + 1, 1 + pick(3));
+      text = llvm::formatv("{0} = scf.for %i{5} = %c0 to %n step %c1 iter_args({1} = {2}) -> i32 : i32 {{\n{3}"
+                           "scf.yield {4} : i32\n}\n",
+                           name, carried, value, body, last, name.substr(1));
+    } else {
+      std::string thenBody = makeBlock(value, depth + 1, pick(3)), thenLast = last;
+      std::string elseBody = makeBlock(value, depth + 1, pick(3)), elseLast = last;
+      text = llvm::formatv("{0} = scf.if %u -> i32 {{\n{1}scf.yield {2} : i32\n} else {{\n{3}scf.yield {4} : i32\n}\n",
+                           name, thenBody, thenLast, elseBody, elseLast);
+    }
+    last = name;
+    return text;
+  }
+
+  std::mt19937 random;
+  unsigned numNames = 0;
+  std::string last;
+};
+
+/// Follows all paths, loops for two rounds.
+class RaceFinder {
+public:
+  void walk(Block &block) {
+    for (Operation &op : block) {
+      if (auto loop = dyn_cast<scf::ForOp>(op)) {
+        auto skipped = state;
+        walk(*loop.getBody());
+        auto once = state;
+        walk(*loop.getBody());
+        merge(skipped);
+        merge(once);
+      } else if (auto ifOp = dyn_cast<scf::IfOp>(op)) {
+        auto before = state;
+        walk(*ifOp.thenBlock());
+        std::swap(before, state);
+        if (ifOp.elseBlock())
+          walk(*ifOp.elseBlock());
+        merge(before);
+      } else if (isa<BlockSyncOp>(op)) {
+        state.clear();
+      } else if (auto store = dyn_cast<StoreOp>(op); store && isShared(store.getArray())) {
+        EXPECT_FALSE(state[store.getArray().getDefiningOp()].isRead) << "writes what others may still read";
+        state[store.getArray().getDefiningOp()].isWritten = true;
+      } else if (auto load = dyn_cast<LoadOp>(op); load && isShared(load.getArray())) {
+        EXPECT_FALSE(state[load.getArray().getDefiningOp()].isWritten) << "reads what others may not have written";
+        state[load.getArray().getDefiningOp()].isRead = true;
+      }
+    }
+  }
+
+private:
+  struct Use {
+    bool isRead = false, isWritten = false;
+  };
+  static bool isShared(Value array) { return isa<SharedType>(array.getType()); }
+  void merge(const std::map<Operation *, Use> &other) {
+    for (auto [array, use] : other) {
+      state[array].isRead |= use.isRead;
+      state[array].isWritten |= use.isWritten;
+    }
+  }
+
+  std::map<Operation *, Use> state;
+};
+
+std::string run(ModuleOp module, const Target &target, int32_t rounds, bool condition) {
+  std::unique_ptr<HostProgram> program = createInterpProgram(module, target, {});
+  if (!program)
+    return "not loaded";
+  std::vector<int32_t> x(64), y(64);
+  for (int i = 0; i < 64; ++i)
+    x[i] = i * 2654435761u;
+  HostArg args[] = {{false, nullptr, 0, uint64_t(rounds)},
+                    {false, nullptr, 0, condition},
+                    {true, x.data(), 64, 0},
+                    {true, y.data(), 64, 0}};
+  if (llvm::Error error = program->launch("k", {1, 1, 1}, args))
+    return llvm::toString(std::move(error));
+  std::string text;
+  for (int32_t value : y)
+    text += std::to_string(value) + " ";
+  return text;
+}
+
+TEST(Staging, RandomControlFlow) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    std::string text = Generator(seed).makeKernel();
+    for (unsigned size : {4u, 32u}) {
+      Target target = llvm::cantFail(findTarget("interp", size));
+      OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+      ASSERT_TRUE(module) << text;
+      std::string expected[] = {run(*module, target, 2, true), run(*module, target, 1, false)};
+      PassManager passes(&context);
+      passes.addPass(createExpandSubgroupPass(target));
+      ASSERT_TRUE(succeeded(passes.run(*module))) << text;
+      RaceFinder().walk((*module->getOps<KernelOp>().begin()).getBodyBlock());
+      EXPECT_EQ(run(*module, target, 2, true), expected[0]) << text;
+      EXPECT_EQ(run(*module, target, 1, false), expected[1]) << text;
+      if (::testing::Test::HasFailure())
+        return;
+    }
+  }
+}
+
+/// Where shared memory is short, a barrier stands in for the second array.
+TEST(Staging, LittleSharedMemory) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  Target target = llvm::cantFail(findTarget("nvptx"));
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(R"(
+qd.kernel @k(%x: !qd.buffer<i32>) block(1024) {
+  %t = qd.thread_index : i32
+  %s = qd.shared.alloc : !qd.shared<11000xi32>
+  %a = qd.subgroup.shuffle_up %t, 1 tile(64) : i32
+  %b = qd.subgroup.shuffle_up %a, 1 tile(64) : i32
+  %c = qd.subgroup.shuffle_up %b, 1 tile(64) : i32
+  qd.store %c, %x[%t] : !qd.buffer<i32>
+  qd.return
+}
+)",
+                                                             &context);
+  ASSERT_TRUE(module);
+  PassManager passes(&context);
+  passes.addPass(createExpandSubgroupPass(target));
+  ASSERT_TRUE(succeeded(passes.run(*module)));
+  unsigned numArrays = 0, numSyncs = 0;
+  module->walk([&](SharedAllocOp) { ++numArrays; });
+  module->walk([&](BlockSyncOp) { ++numSyncs; });
+  EXPECT_EQ(numArrays, 2u);
+  EXPECT_EQ(numSyncs, 5u);
+  RaceFinder().walk((*module->getOps<KernelOp>().begin()).getBodyBlock());
+}
+
+} // namespace

@@ -1,0 +1,181 @@
+// A stand-in for libcuda.so.1 and, built with FAKE_HIP, for libamdhip64: one device whose memory is the
+// host's and that runs the kernels of Samples.cpp. It refuses any module image but the text "good", and
+// reports launches of a grid deeper than 1 as failed.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#ifdef FAKE_HIP
+#define DRIVER(cuda, hip) hip
+#else
+#define DRIVER(cuda, hip) cuda
+#endif
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+enum : int { success = 0, invalid = 1, outOfMemory = 2, badImage = 218, notFound = 500, launchFailed = 719 };
+constexpr size_t memoryBytes = size_t(1) << 30;
+
+enum class Kernel : uintptr_t { Scale = 1, Lanes, Wide };
+
+template <typename T> T parameter(void **parameters, int index) {
+  T value;
+  std::memcpy(&value, parameters[index], sizeof value);
+  return value;
+}
+
+/// Between the two events of a launch.
+bool running = false;
+
+} // namespace
+
+EXPORT int DRIVER(cuInit, hipInit)(unsigned) { return success; }
+EXPORT int DRIVER(cuDeviceGetCount, hipGetDeviceCount)(int *count) {
+  *count = 1;
+  return success;
+}
+
+#ifdef FAKE_HIP
+EXPORT int hipSetDevice(int) { return success; }
+EXPORT const char *hipGetErrorName(int code) {
+  return code == badImage ? "hipErrorInvalidImage" : "hipErrorOther";
+}
+EXPORT const char *hipGetErrorString(int code) { return code == badImage ? "bad image" : "other"; }
+EXPORT int hipGetDevicePropertiesR0600(void *record, int) {
+  std::memset(record, 0xFF, 1400);
+  std::strcpy(static_cast<char *>(record), "gfx-free name");
+  std::strcpy(static_cast<char *>(record) + 1160, "gfx90a:sramecc+:xnack-");
+  return success;
+}
+#else
+EXPORT int cuDriverGetVersion(int *version) {
+  *version = 12040;
+  return success;
+}
+EXPORT int cuDeviceGet(int *device, int index) {
+  *device = index + 40;
+  return success;
+}
+EXPORT int cuDeviceGetName(char *name, int size, int) {
+  std::strncpy(name, "Fake GPU", static_cast<size_t>(size));
+  return success;
+}
+EXPORT int cuDeviceGetAttribute(int *value, int which, int device) {
+  *value = which == 75 ? 9 : which == 76 ? 0 : which == 1 ? 1024 : which == 97 ? 232448 : 65535;
+  return device == 40 ? success : invalid;
+}
+EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int) {
+  *bytes = memoryBytes;
+  return success;
+}
+EXPORT int cuDevicePrimaryCtxRetain(void **context, int device) {
+  *context = reinterpret_cast<void *>(uintptr_t(7));
+  return device == 40 ? success : invalid;
+}
+EXPORT int cuDevicePrimaryCtxRelease_v2(int device) { return device == 40 ? success : invalid; }
+EXPORT int cuCtxSetCurrent(void *context) {
+  return context == reinterpret_cast<void *>(uintptr_t(7)) ? success : invalid;
+}
+EXPORT int cuGetErrorName(int code, const char **name) {
+  *name = code == badImage       ? "CUDA_ERROR_INVALID_PTX"
+          : code == launchFailed ? "CUDA_ERROR_LAUNCH_FAILED"
+                                 : nullptr;
+  return success;
+}
+EXPORT int cuGetErrorString(int code, const char **words) {
+  *words = code == badImage       ? "a PTX JIT compilation failed"
+           : code == launchFailed ? "unspecified launch failure"
+                                  : nullptr;
+  return success;
+}
+EXPORT int cuFuncSetAttribute(void *, int, int) { return success; }
+#endif
+
+EXPORT int DRIVER(cuMemAlloc_v2, hipMalloc)(uint64_t *address, size_t bytes) {
+  if (bytes == 0 || bytes > memoryBytes)
+    return outOfMemory;
+  *address = reinterpret_cast<uint64_t>(std::malloc(bytes));
+  return success;
+}
+EXPORT int DRIVER(cuMemFree_v2, hipFree)(uint64_t address) {
+  std::free(reinterpret_cast<void *>(address));
+  return success;
+}
+EXPORT int DRIVER(cuMemcpyHtoD_v2, hipMemcpyHtoD)(uint64_t to, const void *from, size_t bytes) {
+  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  return success;
+}
+EXPORT int DRIVER(cuMemcpyDtoH_v2, hipMemcpyDtoH)(void *to, uint64_t from, size_t bytes) {
+  std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+  return success;
+}
+
+EXPORT int DRIVER(cuModuleLoadDataEx, hipModuleLoadDataEx)(void **module, const void *image,
+                                                           unsigned numOptions, int *options, void **values) {
+  if (std::strcmp(static_cast<const char *>(image), "good") == 0) {
+    *module = std::malloc(1);
+    return success;
+  }
+  for (unsigned i = 0; i < numOptions; ++i)
+    if (options[i] == 5)
+      std::strcpy(static_cast<char *>(values[i]), "ptxas: line 1: unexpected instruction");
+  return badImage;
+}
+EXPORT int DRIVER(cuModuleUnload, hipModuleUnload)(void *module) {
+  std::free(module);
+  return success;
+}
+EXPORT int DRIVER(cuModuleGetFunction, hipModuleGetFunction)(void **function, void *, const char *name) {
+  Kernel kernel = !std::strcmp(name, "scale")  ? Kernel::Scale
+                  : !std::strcmp(name, "wide") ? Kernel::Wide
+                                               : Kernel::Lanes;
+  *function = reinterpret_cast<void *>(kernel);
+  return kernel == Kernel::Lanes ? notFound : success;
+}
+EXPORT int DRIVER(cuLaunchKernel, hipModuleLaunchKernel)(void *function, unsigned gridX, unsigned,
+                                                         unsigned gridZ, unsigned blockX, unsigned, unsigned,
+                                                         unsigned, void *, void **parameters, void **) {
+  if (gridZ > 1 || !running)
+    return launchFailed;
+  if (reinterpret_cast<uintptr_t>(function) == static_cast<uintptr_t>(Kernel::Scale)) {
+    auto *x = parameter<float *>(parameters, 0), *y = parameter<float *>(parameters, 1);
+    auto a = parameter<float>(parameters, 2);
+    auto n = parameter<uint32_t>(parameters, 3);
+    for (uint32_t i = 0; i < n && i < gridX * blockX; ++i)
+      y[i] = x[i] * a;
+    return success;
+  }
+  auto *x = parameter<double *>(parameters, 0), *y = parameter<double *>(parameters, 1);
+  y[0] = x[0] * parameter<double>(parameters, 3);
+  y[1] = static_cast<double>(parameter<int64_t>(parameters, 4));
+  y[2] = static_cast<double>(parameter<int64_t>(parameters, 2));
+  return success;
+}
+#ifndef FAKE_HIP
+EXPORT int cuLaunchCooperativeKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ,
+                                     unsigned blockX, unsigned blockY, unsigned blockZ, unsigned shared,
+                                     void *stream, void **parameters) {
+  return cuLaunchKernel(function, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, stream, parameters,
+                        nullptr);
+}
+#endif
+
+EXPORT int DRIVER(cuEventCreate, hipEventCreateWithFlags)(void **event, unsigned) {
+  *event = std::malloc(1);
+  return success;
+}
+EXPORT int DRIVER(cuEventRecord, hipEventRecord)(void *, void *) {
+  running = !running;
+  return success;
+}
+EXPORT int DRIVER(cuEventSynchronize, hipEventSynchronize)(void *) { return running ? invalid : success; }
+EXPORT int DRIVER(cuEventElapsedTime, hipEventElapsedTime)(float *milliseconds, void *, void *) {
+  *milliseconds = 1.5f;
+  return success;
+}
+EXPORT int DRIVER(cuEventDestroy_v2, hipEventDestroy)(void *event) {
+  std::free(event);
+  running = false;
+  return success;
+}
