@@ -46,8 +46,9 @@ LaneValue applyBinary(StringRef op, Type type, LaneValue lhs, LaneValue rhs) {
   return result ? LaneValue::of(*result) : LaneValue();
 }
 
-/// Reads the list of checks: "" for the default set, which is all of them.
+/// Reads the list of checks: "" for the default set, which is all but the slow ones.
 static LogicalResult parseChecks(StringRef text, Location loc, Checks &checks) {
+  checks.races = text == "all";
   if (text.empty() || text == "all")
     return success();
   checks.poison = checks.divergence = checks.uninitialized = false;
@@ -59,11 +60,13 @@ static LogicalResult parseChecks(StringRef text, Location loc, Checks &checks) {
       checks.divergence = true;
     else if (name == "uninitialized")
       checks.uninitialized = true;
+    else if (name == "races")
+      checks.races = true;
     else if (steps.consume_front("steps=") && !steps.getAsInteger(10, checks.steps))
       continue;
     else if (name != "none")
       return emitError(loc) << "unknown check '" << name
-                            << "', expected all, none, poison, divergence, uninitialized or steps=N";
+                            << "', expected all, none, poison, divergence, uninitialized, races or steps=N";
   }
   return success();
 }

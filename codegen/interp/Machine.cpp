@@ -5,6 +5,7 @@
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <list>
@@ -205,6 +206,8 @@ Block::Block(Launch &launch, std::array<uint32_t, 3> id) : launch(launch), id(id
 
 unsigned Block::numThreads() const { return KernelOp(launch.code.kernel).getNumThreads(); }
 
+uint64_t Block::number() const { return (uint64_t(id[2]) * launch.grid[1] + id[1]) * launch.grid[0] + id[0]; }
+
 bool Block::isDone() const {
   return llvm::all_of(subgroups, [](const Subgroup &s) { return s.state == Subgroup::State::Done; });
 }
@@ -244,11 +247,13 @@ void Block::meet() {
       rule(tile);
     }
   }
+  if (meeting->rule->isBlockWide)
+    ++barriers;
   for (Subgroup &subgroup : subgroups)
     subgroup.resume();
 }
 
-static std::string printLocation(Location loc) {
+std::string printLocation(Location loc) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   if (auto place = loc->findInstanceOf<FileLineColLoc>())
@@ -261,12 +266,9 @@ static std::string printLocation(Location loc) {
 void Block::fail(Operation *op, unsigned thread, const llvm::Twine &message) {
   if (launch.failed())
     return;
-  KernelOp kernel = launch.code.kernel;
-  unsigned x = kernel.getBlockDim(0), y = kernel.getBlockDim(1);
   llvm::raw_string_ostream(launch.error)
       << printLocation(op->getLoc()) << ": '" << op->getName() << "' op " << message << " (kernel '"
-      << kernel.getSymName() << "', block (" << id[0] << ", " << id[1] << ", " << id[2] << "), thread ("
-      << thread % x << ", " << thread / x % y << ", " << thread / x / y << "))";
+      << KernelOp(launch.code.kernel).getSymName() << "', " << launch.printPlace(number(), thread) << ")";
 }
 
 //===----------------------------------------------------------------------===//
@@ -298,6 +300,13 @@ static void reportEndlessWait(std::list<Block> &blocks) {
       }
 }
 
+std::string Launch::printPlace(uint64_t block, unsigned thread) const {
+  KernelOp kernel = code.kernel;
+  unsigned x = kernel.getBlockDim(0), y = kernel.getBlockDim(1);
+  return llvm::formatv("block ({0}, {1}, {2}), thread ({3}, {4}, {5})", block % grid[0], block / grid[0] % grid[1],
+                       block / grid[0] / grid[1], thread % x, thread / x % y, thread / x / y);
+}
+
 void Launch::run() {
   uint64_t numBlocks = uint64_t(grid[0]) * grid[1] * grid[2], started = 0;
   std::list<Block> blocks;
@@ -313,7 +322,11 @@ void Launch::run() {
     bool progress = takeTurns(blocks);
     if (!progress && !failed())
       reportEndlessWait(blocks);
-    blocks.remove_if([](const Block &block) { return block.isDone(); });
+    blocks.remove_if([&](const Block &block) {
+      if (block.isDone())
+        races.forget(block);
+      return block.isDone();
+    });
   }
 }
 

@@ -10,6 +10,7 @@
 #define QD_CODEGEN_INTERP_MACHINE_H
 
 #include "codegen/interp/Code.h"
+#include "codegen/interp/Races.h"
 
 #include "llvm/ADT/Twine.h"
 #include <array>
@@ -26,8 +27,12 @@ struct Checks {
   bool poison = true;        ///< poison stored, branched on, or used as an address
   bool divergence = true;    ///< a collective op with lanes missing
   bool uninitialized = true; ///< shared memory read before it is written
+  bool races = false;        ///< accesses that nothing puts in order; slow
   uint64_t steps = uint64_t(1) << 28; ///< instructions of subgroups between two that end
 };
+
+/// "kernel.qir:3:5", for messages.
+std::string printLocation(mlir::Location loc);
 
 /// A buffer or a block's shared array.
 struct Array {
@@ -153,8 +158,11 @@ public:
   const std::array<uint32_t, 3> id;
   std::vector<Array> arrays; ///< arguments, then shared arrays
   std::vector<Subgroup> subgroups;
+  uint64_t barriers = 0;     ///< that its threads have passed
 
   unsigned numThreads() const;
+  /// Its number in the grid, counting x fastest.
+  uint64_t number() const;
   bool isDone() const;
   /// Carries out the op that all threads of the block wait at, once they do.
   void meet();
@@ -173,10 +181,13 @@ public:
   std::vector<LaneValue> arguments;       ///< scalars, and arrays by number
   uint64_t memoryVersion = 0;             ///< raised by every change of memory
   uint64_t steps = 0;                     ///< since a subgroup last ended
+  RaceDetector races;
 
   /// Runs all blocks; `error` is empty where all went well.
   void run();
   bool failed() const { return !error.empty(); }
+  /// "block (0, 0, 0), thread (3, 0, 0)", for messages.
+  std::string printPlace(uint64_t block, unsigned thread) const;
   std::string error;
 };
 

@@ -109,6 +109,9 @@ static void runLoad(Thread &thread) {
       thread.fail("reads element " + llvm::Twine(*element) + " of " + array->name + " before it is written");
     return;
   }
+  Launch &launch = thread.block().launch;
+  if (launch.checks.races && !launch.races.checkRead(thread, *array, *element))
+    return;
   uint64_t bits = readElement(*array, *element);
   if (array->element.isInteger(1) && bits > 1)
     return thread.fail("reads a byte of " + llvm::Twine(bits) + " as i1 from " + array->name + ", expected 0 or 1");
@@ -127,9 +130,12 @@ static void runStore(Thread &thread) {
   std::optional<int64_t> element = findElement(thread, *array, 2, op.getStaticIndices());
   if (!element)
     return;
-  if (thread.in[0].poison && thread.block().launch.checks.poison)
+  Launch &launch = thread.block().launch;
+  if (thread.in[0].poison && launch.checks.poison)
     return thread.fail("stores poison to element " + llvm::Twine(*element) + " of " + array->name);
-  writeElement(thread.block().launch, *array, *element, thread.in[0].bits);
+  if (launch.checks.races && !launch.races.checkWrite(thread, *array, *element, thread.in[0].bits))
+    return;
+  writeElement(launch, *array, *element, thread.in[0].bits);
 }
 
 static void runSize(Thread &thread) {
