@@ -24,9 +24,9 @@ struct KernelStats {
   uint64_t votes = 0;       ///< lanes answer together: vote, match, redux; votes and arithmetic of SPIR-V's groups
   uint64_t barriers = 0;    ///< of the block
   uint64_t sharedBytes = 0;
-  std::optional<uint64_t> registers = {};       ///< of a lane; PTX: by ptxas, where it is found
-  std::optional<uint64_t> scalarRegisters = {}; ///< AMDGCN: of a wave
-  std::optional<uint64_t> privateBytes = {};    ///< memory of a thread: private arrays and spilled registers
+  std::optional<uint64_t> registers = std::nullopt; ///< of a lane; PTX: by ptxas, where it is found
+  std::optional<uint64_t> scalarRegisters = std::nullopt; ///< AMDGCN: of a wave
+  std::optional<uint64_t> privateBytes = std::nullopt; ///< memory of a thread: private arrays and spilled registers
 };
 
 std::vector<KernelStats> countPTX(llvm::StringRef ptx);
