@@ -11,6 +11,7 @@ namespace qd::sim {
 
 namespace {
 constexpr uint64_t sliceOperations = 4096;
+constexpr unsigned yieldTurns = 32;
 constexpr unsigned idleTurns = 2048;
 constexpr unsigned holdBranches = 256;
 constexpr unsigned idleRounds = 64;
@@ -232,7 +233,10 @@ void Wave::turnLoop(uint32_t header) {
     turnProgress = launch.lastProgress;
     turns = 0;
   }
-  if (++turns < idleTurns || frame.ready.empty() || !image.chip->nvptx)
+  // A wave that only waits leaves the time to those it waits for.
+  if (++turns % yieldTurns == 0)
+    stop = true;
+  if (turns < idleTurns || frame.ready.empty() || !image.chip->nvptx)
     return;
   // Lanes of one warp make progress independently of each other: where this
   // fragment only spins, let those go on that wait for it to leave the loop.
@@ -287,8 +291,9 @@ uint64_t Wave::rendezvous(const Op &op, Ref maskRef) {
       unsigned other = countr_zero(others);
       if ((masks[other] & full) == named)
         continue;
-      fail(op, lane, "lane " + Twine(lane) + " names member mask 0x" + utohexstr(named, true) + " but lane " +
-                         Twine(other) + " in it names 0x" + utohexstr(masks[other] & full, true));
+      fail(op, lane,
+           "lane " + Twine(lane) + " names member mask 0x" + utohexstr(named, true) + " but lane " +
+               Twine(other) + " in it names 0x" + utohexstr(masks[other] & full, true));
       return 0;
     }
     ready |= uint64_t(1) << lane;
@@ -333,8 +338,8 @@ Block::Block(Launch &launch, std::array<uint32_t, 3> id) : launch(launch), id(id
     std::fill_n(sharedShadow.begin() + variable.offset, variable.bytes, image.options.sharedStartsPoison);
   uint64_t threads = uint64_t(launch.blockSize[0]) * launch.blockSize[1] * launch.blockSize[2];
   for (uint64_t first = 0; first < threads; first += image.wave) {
-    waves.push_back(std::make_unique<Wave>(launch, *this, waves.size(),
-                                           std::min<uint64_t>(image.wave, threads - first)));
+    waves.push_back(
+        std::make_unique<Wave>(launch, *this, waves.size(), std::min<uint64_t>(image.wave, threads - first)));
     waves.back()->start(launch.kernel);
   }
 }
@@ -366,8 +371,8 @@ bool Block::releaseBarriers() {
     if (waiting.empty())
       continue;
     unsigned count = waiting[0]->barrierCount;
-    bool complete = count ? arrivedOnly[id] + waiting.size() * launch.image.wave >= count
-                          : waiting.size() == alive;
+    bool complete =
+        count ? arrivedOnly[id] + waiting.size() * launch.image.wave >= count : waiting.size() == alive;
     if (!complete)
       continue;
     arrivedOnly[id] = 0;
@@ -403,6 +408,7 @@ Error Launch::run() {
       ++next;
     }
     bool ended = false;
+    uint64_t progressBefore = lastProgress;
     for (auto &block : active) {
       for (auto &wave : block->waves) {
         if (wave->state != Wave::Running)
@@ -427,9 +433,10 @@ Error Launch::run() {
     llvm::erase_if(active, [](const auto &block) { return !block; });
     rounds = ended ? 0 : rounds + 1;
     // Blocks may wait for blocks that have not started yet.
-    if (rounds > idleRounds && limit < mostBlocks && next < total) {
-      ++limit;
-      rounds = idleRounds - 4;
+    bool idle = lastProgress == progressBefore;
+    if ((idle || rounds > idleRounds) && limit < mostBlocks && next < total) {
+      limit += idle ? limit : 1;
+      rounds = 0;
     }
   }
   return Error::success();
