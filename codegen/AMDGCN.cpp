@@ -4,15 +4,12 @@
 
 #include "codegen/AMDGCNCodeObject.h"
 #include "codegen/OptionLock.h"
+#include "codegen/TargetMachine.h"
 
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/IR/DiagnosticInfo.h"
-#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -100,7 +97,8 @@ struct ImplicitInput {
 };
 } // namespace
 
-/// The parts of the block behind `implicitarg.ptr` that only the device library asks for have no intrinsic.
+/// Without an intrinsic: parts of the block behind `implicitarg.ptr` that only the device library asks for, and
+/// what generic pointers to private memory need.
 static constexpr ImplicitInput implicitInputs[] = {
     {"amdgpu-no-workitem-id-x", Intrinsic::amdgcn_workitem_id_x},
     {"amdgpu-no-workitem-id-y", Intrinsic::amdgcn_workitem_id_y},
@@ -113,6 +111,7 @@ static constexpr ImplicitInput implicitInputs[] = {
     {"amdgpu-no-queue-ptr", Intrinsic::amdgcn_queue_ptr},
     {"amdgpu-no-implicitarg-ptr", Intrinsic::amdgcn_implicitarg_ptr},
     {"amdgpu-no-lds-kernel-id", Intrinsic::amdgcn_lds_kernel_id},
+    {"amdgpu-no-flat-scratch-init", Intrinsic::not_intrinsic},
     {"amdgpu-no-hostcall-ptr", Intrinsic::not_intrinsic},
     {"amdgpu-no-heap-ptr", Intrinsic::not_intrinsic},
     {"amdgpu-no-default-queue", Intrinsic::not_intrinsic},
@@ -139,47 +138,6 @@ static void dropUnusedInputs(Function &kernel) {
 // Emission
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// Keeps the backend's errors, which the default handler would print before it ends the process.
-struct ErrorCollector final : DiagnosticHandler {
-  explicit ErrorCollector(std::string &errors) : errors(errors) {}
-
-  bool handleDiagnostics(const DiagnosticInfo &diagnostic) override {
-    if (diagnostic.getSeverity() != DS_Error)
-      return true;
-    raw_string_ostream stream(errors);
-    if (!errors.empty())
-      stream << "; ";
-    DiagnosticPrinterRawOStream printer(stream);
-    diagnostic.print(printer);
-    return true;
-  }
-
-  std::string &errors;
-};
-} // namespace
-
-/// Runs instruction selection and the rest of the backend.
-static Expected<SmallString<0>> emitFile(llvm::Module &module, TargetMachine &machine, CodeGenFileType type) {
-  std::string errors;
-  LLVMContext &context = module.getContext();
-  std::unique_ptr<DiagnosticHandler> previous = context.getDiagnosticHandler();
-  context.setDiagnosticHandler(std::make_unique<ErrorCollector>(errors));
-  scope_exit restore([&] { context.setDiagnosticHandler(std::move(previous)); });
-
-  SmallString<0> bytes;
-  raw_svector_ostream stream(bytes);
-  {
-    legacy::PassManager passes;
-    if (machine.addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true))
-      return createStringError("LLVM's amdgcn backend cannot emit this kind of file");
-    passes.run(module);
-  }
-  if (!errors.empty())
-    return createStringError(formatv("code generation for amdgcn failed: {0}", errors));
-  return bytes;
-}
-
 Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMDGCNOutput output,
                                  const CodegenOptions &options) {
   Expected<std::unique_ptr<TargetMachine>> machine = createAMDGCNMachine(target, options.optLevel);
@@ -203,28 +161,21 @@ Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMD
     }
 
   bool isText = output == AMDGCNOutput::Assembly;
-  SmallString<0> bytes;
-  {
-    auto lock = lockOptionsForUse();
-    Expected<SmallString<0>> emitted =
-        emitFile(module, **machine, isText ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile);
-    if (!emitted)
-      return emitted.takeError();
-    bytes = std::move(*emitted);
-  }
+  Expected<std::string> code =
+      runCodeGenerator(module, **machine, isText ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile);
+  if (!code)
+    return createStringError(formatv("code generation for {0} failed: {1}", target.str(), toString(code.takeError())));
   if (isText) {
-    if (Error error = checkAMDGCNAssembly(bytes, kernels))
+    if (Error error = checkAMDGCNAssembly(*code, kernels))
       return error;
-    return bytes.str().str();
+    return code;
   }
-  std::string code = bytes.str().str();
   if (output == AMDGCNOutput::HSACO) {
-    Expected<std::string> linked = linkAMDGCN(code);
-    if (!linked)
-      return linked.takeError();
-    code = std::move(*linked);
+    code = linkAMDGCN(*code);
+    if (!code)
+      return code.takeError();
   }
-  if (Error error = checkAMDGCNCodeObject(code, kernels))
+  if (Error error = checkAMDGCNCodeObject(*code, kernels))
     return error;
   return code;
 }

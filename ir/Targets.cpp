@@ -22,7 +22,7 @@ constexpr uint32_t gfx9 = WaveShift | BpermuteWave;
 constexpr uint32_t gfx90a = gfx9 | RowShare;
 constexpr uint32_t gfx950 = gfx90a | PermLaneSwap;
 constexpr uint32_t gfx10 = RowShare | PermLane16;
-constexpr uint32_t gfx11 = gfx10 | PermLane64;
+constexpr uint32_t gfx11 = gfx10 | PermLane64 | DppCarry;
 constexpr uint32_t gfx12 = gfx11 | BpermuteWave | PermLane16Var;
 
 constexpr uint8_t anySize = 4 | 8 | 16 | 32 | 64;

@@ -31,6 +31,7 @@ enum Capability : uint32_t {
   PermLaneSwap = 1 << 7,     ///< permlane16.swap, permlane32.swap
   BpermuteWave = 1 << 8,     ///< ds_bpermute reaches every lane of the wave, also of 64
   PermLane16Var = 1 << 9,    ///< permlane16.var: any lane of the own row of 16
+  DppCarry = 1 << 10,        ///< DPP on additions with carry
 };
 
 struct Chip {

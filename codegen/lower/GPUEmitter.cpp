@@ -65,11 +65,18 @@ LogicalResult GPUEmitter::emitKernel(KernelOp op, const KernelInterface &interfa
   std::fill_n(blockIds, 3, nullptr);
   std::fill_n(gridDims, 3, nullptr);
   threadIndex = laneId = nullptr;
+  uniformity.reset();
   createFunction(interface);
   if (failed(emitRegion(kernel.getBody())))
     return failure();
   b.CreateRetVoid();
   return success();
+}
+
+bool GPUEmitter::isUniform(Value value) {
+  if (!uniformity)
+    uniformity.emplace(kernel, target.subgroupSize);
+  return uniformity->isUniform(value, Scope::Subgroup);
 }
 
 //===----------------------------------------------------------------------===//

@@ -12,6 +12,7 @@
 #include "codegen/Interface.h"
 #include "ir/Dialect.h"
 #include "ir/Targets.h"
+#include "passes/Uniformity.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/IRBuilder.h"
@@ -56,6 +57,8 @@ public:
   bool isNVPTX() const { return target.getBackend() == Backend::NVPTX; }
   /// Whether the block's last subgroup lacks lanes.
   bool hasPartialSubgroup() { return kernel.getNumThreads() % target.subgroupSize != 0; }
+  /// Whether all lanes of a subgroup that compute `value` together compute the same.
+  bool isUniform(mlir::Value value);
   /// The passed element count of a buffer argument (i64).
   llvm::Value *getCount(mlir::Value buffer) const { return counts.lookup(buffer); }
 
@@ -84,6 +87,7 @@ private:
 
   KernelOp kernel;
   llvm::Function *function = nullptr;
+  std::optional<UniformityAnalysis> uniformity; ///< made when first asked for
   llvm::DenseMap<mlir::Value, llvm::Value *> values, counts;
   /// Index values that were asked for, in the entry block.
   llvm::Value *threadIds[3] = {}, *blockIds[3] = {}, *gridDims[3] = {}, *threadIndex = nullptr, *laneId = nullptr;

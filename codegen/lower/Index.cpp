@@ -93,6 +93,16 @@ llvm::Value *GPUEmitter::getThreadIndex() {
 llvm::Value *GPUEmitter::getLaneId() {
   if (laneId)
     return laneId;
+  if (!isNVPTX() && (kernel.getBlockDim(1) > 1 || kernel.getBlockDim(2) > 1)) {
+    // Cheaper than the thread index: all lanes of the wave before this one, counted.
+    EntryScope scope(*this);
+    llvm::Value *all = b.getInt32(~0u);
+    llvm::CallInst *count = b.CreateIntrinsic(Intrinsic::amdgcn_mbcnt_lo, {all, b.getInt32(0)});
+    if (target.subgroupSize == 64)
+      count = b.CreateIntrinsic(Intrinsic::amdgcn_mbcnt_hi, {all, count});
+    count->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, target.subgroupSize)));
+    return laneId = count;
+  }
   llvm::Value *index = getThreadIndex();
   EntryScope scope(*this);
   return laneId = b.CreateAnd(index, b.getInt32(target.subgroupSize - 1));

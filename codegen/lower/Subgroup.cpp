@@ -8,7 +8,6 @@
 
 #include "codegen/lower/Subgroup.h"
 
-#include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace mlir;
@@ -115,95 +114,23 @@ static void lowerBallotNVPTX(GPUEmitter &e, Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// AMDGCN
-//===----------------------------------------------------------------------===//
-
-/// Each lane reads the lane that it names, below the wave's size.
-static llvm::Value *emitRead(GPUEmitter &e, llvm::Value *value, llvm::Value *lane) {
-  llvm::Value *address = e.b.CreateShl(lane, 2);
-  return moveAsWords(e, value, [&](llvm::Value *word) {
-    return e.b.CreateIntrinsic(Intrinsic::amdgcn_ds_bpermute, {address, word});
-  });
-}
-
-/// The first lane of the own tile.
-static llvm::Value *getTileBase(GPUEmitter &e, unsigned tile) {
-  return e.b.CreateAnd(e.getLaneId(), e.b.getInt32(~(tile - 1)));
-}
-
-static llvm::Value *emitReadInTile(GPUEmitter &e, llvm::Value *value, llvm::Value *lane, unsigned tile) {
-  lane = e.b.CreateAnd(lane, e.b.getInt32(tile - 1));
-  if (tile < e.target.subgroupSize)
-    lane = e.b.CreateOr(getTileBase(e, tile), lane);
-  return emitRead(e, value, lane);
-}
-
-template <typename Op> static void lowerShuffleAMDGCN(GPUEmitter &e, Operation *op) {
-  auto shuffle = cast<Op>(op);
-  e.set(shuffle, emitReadInTile(e, e.get(shuffle.getValue()), getLaneOperand(e, shuffle), getTile(e, shuffle)));
-}
-
-static void lowerBroadcastFirstAMDGCN(GPUEmitter &e, Operation *op) {
-  auto broadcast = cast<BroadcastFirstOp>(op);
-  e.set(broadcast, emitReadInTile(e, e.get(broadcast.getValue()), e.b.getInt32(0), getTile(e, broadcast)));
-}
-
-static void lowerShuffleXorAMDGCN(GPUEmitter &e, Operation *op) {
-  auto shuffle = cast<ShuffleXorOp>(op);
-  llvm::Value *mask = e.b.CreateAnd(getLaneOperand(e, shuffle), e.b.getInt32(getTile(e, shuffle) - 1));
-  e.set(shuffle, emitRead(e, e.get(shuffle.getValue()), e.b.CreateXor(e.getLaneId(), mask)));
-}
-
-/// shuffle_up and shuffle_down: lanes whose source lies past the edge read themselves.
-template <typename Op, bool up> static void lowerShuffleEdgeAMDGCN(GPUEmitter &e, Operation *op) {
-  auto shuffle = cast<Op>(op);
-  unsigned tile = getTile(e, shuffle);
-  llvm::Value *offset = getLaneOperand(e, shuffle), *lane = e.getLaneId();
-  llvm::Value *source = up ? e.b.CreateSub(lane, offset) : e.b.CreateAdd(lane, offset);
-  if (!shuffle.getPoisonEdge()) {
-    llvm::Value *inTile = e.b.CreateAnd(lane, e.b.getInt32(tile - 1));
-    llvm::Value *room = up ? inTile : e.b.CreateSub(e.b.getInt32(tile - 1), inTile);
-    source = e.b.CreateSelect(e.b.CreateICmpULE(offset, room), source, lane);
-  }
-  e.set(shuffle, emitRead(e, e.get(shuffle.getValue()), source));
-}
-
-/// Only the 64-bit ballot selects on every wave size.
-static llvm::Value *emitBallot(GPUEmitter &e, llvm::Value *predicate) {
-  return e.b.CreateIntrinsic(Intrinsic::amdgcn_ballot, {e.b.getInt64Ty()}, {predicate});
-}
-
-static void lowerBallotAMDGCN(GPUEmitter &e, Operation *op) {
-  e.set(op->getResult(0), emitBallot(e, e.get(op->getOperand(0))));
-}
-
-static void lowerAnyAMDGCN(GPUEmitter &e, Operation *op) {
-  e.set(op->getResult(0), e.b.CreateICmpNE(emitBallot(e, e.get(op->getOperand(0))), e.b.getInt64(0)));
-}
-
-static void lowerAllAMDGCN(GPUEmitter &e, Operation *op) {
-  llvm::Value *failing = emitBallot(e, e.b.CreateNot(e.get(op->getOperand(0))));
-  e.set(op->getResult(0), e.b.CreateICmpEQ(failing, e.b.getInt64(0)));
-}
-
-//===----------------------------------------------------------------------===//
 // The table
 //===----------------------------------------------------------------------===//
 
 llvm::ArrayRef<LoweringRow> getSubgroupLowerings() {
   static constexpr LoweringRow rows[] = {
       // op, nvptx, amdgcn
-      {"qd.subgroup.shuffle", lowerShuffleNVPTX<ShuffleOp>, lowerShuffleAMDGCN<ShuffleOp>},
-      {"qd.subgroup.broadcast", lowerShuffleNVPTX<BroadcastOp>, lowerShuffleAMDGCN<BroadcastOp>},
-      {"qd.subgroup.broadcast_first", lowerBroadcastFirstNVPTX, lowerBroadcastFirstAMDGCN},
-      {"qd.subgroup.shuffle_xor", lowerShuffleXorNVPTX, lowerShuffleXorAMDGCN},
+      {"qd.subgroup.shuffle", lowerShuffleNVPTX<ShuffleOp>, amdgcn::lowerShuffle},
+      {"qd.subgroup.broadcast", lowerShuffleNVPTX<BroadcastOp>, amdgcn::lowerBroadcast},
+      {"qd.subgroup.broadcast_first", lowerBroadcastFirstNVPTX, amdgcn::lowerBroadcastFirst},
+      {"qd.subgroup.shuffle_xor", lowerShuffleXorNVPTX, amdgcn::lowerShuffleXor},
       {"qd.subgroup.shuffle_up", lowerShuffleEdgeNVPTX<ShuffleUpOp, Shfl::Up>,
-       lowerShuffleEdgeAMDGCN<ShuffleUpOp, true>},
+       amdgcn::lowerShuffleUp},
       {"qd.subgroup.shuffle_down", lowerShuffleEdgeNVPTX<ShuffleDownOp, Shfl::Down>,
-       lowerShuffleEdgeAMDGCN<ShuffleDownOp, false>},
-      {"qd.subgroup.ballot", lowerBallotNVPTX, lowerBallotAMDGCN},
-      {"qd.subgroup.all", lowerVoteNVPTX<Intrinsic::nvvm_vote_all_sync>, lowerAllAMDGCN},
-      {"qd.subgroup.any", lowerVoteNVPTX<Intrinsic::nvvm_vote_any_sync>, lowerAnyAMDGCN},
+       amdgcn::lowerShuffleDown},
+      {"qd.subgroup.ballot", lowerBallotNVPTX, amdgcn::lowerBallot},
+      {"qd.subgroup.all", lowerVoteNVPTX<Intrinsic::nvvm_vote_all_sync>, amdgcn::lowerAll},
+      {"qd.subgroup.any", lowerVoteNVPTX<Intrinsic::nvvm_vote_any_sync>, amdgcn::lowerAny},
   };
   return rows;
 }

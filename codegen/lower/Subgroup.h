@@ -15,6 +15,19 @@ llvm::Value *getMemberMask(GPUEmitter &e);
 llvm::Value *moveAsWords(GPUEmitter &e, llvm::Value *value,
                          llvm::function_ref<llvm::Value *(llvm::Value *word)> move);
 
+/// The AMDGCN column.
+namespace amdgcn {
+void lowerShuffle(GPUEmitter &e, mlir::Operation *op);
+void lowerBroadcast(GPUEmitter &e, mlir::Operation *op);
+void lowerBroadcastFirst(GPUEmitter &e, mlir::Operation *op);
+void lowerShuffleXor(GPUEmitter &e, mlir::Operation *op);
+void lowerShuffleUp(GPUEmitter &e, mlir::Operation *op);
+void lowerShuffleDown(GPUEmitter &e, mlir::Operation *op);
+void lowerBallot(GPUEmitter &e, mlir::Operation *op);
+void lowerAll(GPUEmitter &e, mlir::Operation *op);
+void lowerAny(GPUEmitter &e, mlir::Operation *op);
+} // namespace amdgcn
+
 } // namespace qd
 
 #endif

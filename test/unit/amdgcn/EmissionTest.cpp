@@ -143,7 +143,7 @@ TEST(Emission, ReportsErrorsOfTheBackend) {
       ret void
     })",
                             getTarget("gfx90a"), AMDGCNOutput::HSACO);
-  EXPECT_EQ(result.find("error: code generation for amdgcn failed: "), 0u) << result;
+  EXPECT_EQ(result.find("error: code generation for gfx90a (wave64) failed: "), 0u) << result;
   EXPECT_NE(result.find("local memory"), std::string::npos) << result;
 }
 

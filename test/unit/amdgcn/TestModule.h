@@ -10,6 +10,11 @@
 #include "llvm/Support/SourceMgr.h"
 #include <gtest/gtest.h>
 
+namespace qd {
+/// For messages of parametrised tests.
+inline void PrintTo(const Target &target, std::ostream *stream) { *stream << target.str(); }
+} // namespace qd
+
 namespace qd::test {
 
 /// Every amdgcn chip at every of its wave sizes.
