@@ -258,7 +258,8 @@ Expected<std::shared_ptr<VulkanInstance>> openVulkanInstance() {
   auto instance = std::make_shared<VulkanInstance>();
   if (VkResult result = createInstance(&info, nullptr, &instance->handle)) {
     instance->handle = VK_NULL_HANDLE;
-    return fail("the Vulkan loader finds no driver (", vulkanStatus(result), ")");
+    return fail("the Vulkan loader finds no driver (", vulkanStatus(result),
+                "); VK_DRIVER_FILES can name a driver's JSON file");
   }
   bool complete = true;
 #define QD_VULKAN_LOAD(name)                                                                                 \
