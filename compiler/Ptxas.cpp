@@ -74,7 +74,8 @@ static Error describeFailure(StringRef program, const Target &target, StringRef 
     return createStringError(formatv("'{0}' does not know {1}: CUDA 13's ptxas assembles for sm_75 and later, an older "
                                      "one may lack the newest chips; QDC_PTXAS names another",
                                      program, chip));
-  return createStringError(formatv("'{0}' failed on the PTX for {1}:\n{2}", program, chip, said.rtrim()));
+  said = said.rtrim();
+  return createStringError(formatv("'{0}' failed on the PTX for {1}{2}{3}", program, chip, said.empty() ? "" : ":\n", said));
 }
 
 Expected<Assembled> assemblePTX(StringRef ptx, const Target &target, unsigned optLevel) {

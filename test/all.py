@@ -88,7 +88,8 @@ def run_lit(build, tally):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         start = time.time()
-        status = subprocess.run(["lit-22", "-q", "--timeout=300", "--output=" + report, os.path.join(build, "test")]).returncode
+        suites = [os.path.join(build, "test", "lit", name) for name in ("test", "examples")]
+        status = subprocess.run(["lit-22", "-q", "--timeout=300", "--output=" + report] + suites).returncode
         results = read_json(report)
     before, passed = len(tally.failures), tally.passed
     unsupported = 0

@@ -34,7 +34,7 @@ def main():
                  if not re.match(r"lib(c|m|dl|stdc\+\+|gcc_s)\.so|ld-linux", name)]
     if os.path.getsize(runtime) >= RUNTIME_BYTES:
         problems.append(f"{runtime} has {os.path.getsize(runtime)} bytes, expected fewer than {RUNTIME_BYTES}")
-    sys.exit("\n".join(problems))
+    sys.exit("\n".join(problems) or None)
 
 
 main()

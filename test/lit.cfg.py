@@ -1,4 +1,5 @@
-# Every .qir file outside unit/ and sweep/ is a test; its RUN lines say what is run.
+# Every .qir file outside unit/ and sweep/, and every example of the documentation, is a test; its RUN lines say what
+# is run.
 #
 #   %run FILE ARGS...   runs a kernel on every executor present and compares (run.py)
 #   %source             the top of the source tree
@@ -15,7 +16,7 @@ config.name = "qdc"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".qir", ".test"]
 config.excludes = ["unit", "sweep", "bench", "Inputs", "CMakeLists.txt"]
-config.test_source_root = os.path.dirname(__file__)
+config.test_source_root = config.qd_suite
 
 path = [config.qd_bin, config.qd_llvm_bin, os.environ.get("PATH", "")]
 config.environment["PATH"] = os.pathsep.join(path)
@@ -35,6 +36,6 @@ for tool in ("qdc", "qdc-opt", "ptxas", "spirv-val", "spirv-dis", "spirv-cross",
         config.available_features.add(tool)
 
 config.substitutions.append(("%run", "%s %s/run.py --qdc-run %s/qdc-run" % (
-    config.qd_python, config.test_source_root, config.qd_bin)))
+    config.qd_python, os.path.dirname(__file__), config.qd_bin)))
 config.substitutions.append(("%source", config.qd_source))
 config.substitutions.append(("%python", config.qd_python))

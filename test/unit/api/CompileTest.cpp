@@ -117,7 +117,7 @@ TEST(Compile, CubinSaysWhatFailed) {
   CompileResult stats = compileFor("nvptx:sm_90", "stats");
   unsetenv("QDC_PTXAS");
   EXPECT_FALSE(failing.ok);
-  EXPECT_EQ(failing.diagnostics, "error: '/bin/false' failed on the PTX for sm_90:\n\n");
+  EXPECT_EQ(failing.diagnostics, "error: '/bin/false' failed on the PTX for sm_90\n");
   EXPECT_FALSE(absent.ok);
   EXPECT_TRUE(contains(absent.diagnostics, "error: cannot run '/does/not/exist'")) << absent.diagnostics;
   EXPECT_TRUE(stats.ok);
