@@ -106,13 +106,15 @@ def run_host(library, executor, cases, folder):
             process.kill()
             output, errors = process.communicate()
             errors = "did not come to an end"
-        done, at = {}, cases[0].name
+        done, at, phase = {}, cases[0].name, None
         for line in output.splitlines():
             name, status, text = json.loads(line)
             if name:
                 done[name] = (status, text)
             else:
                 at, phase = text, status
+        if phase is None:
+            raise RuntimeError("the worker did not start: " + errors)
         results += [Result(executor.name, c, *done[c.name]) for c in cases if c.name in done]
         rest = [c for c in cases if c.name not in done]
         if rest and process.returncode == 0:
