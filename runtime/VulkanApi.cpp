@@ -150,7 +150,13 @@ VulkanFacts factsOf(const VulkanInstance &instance, VkPhysicalDevice device) {
   facts.subgroupOperations =
       subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT ? subgroup.supportedOperations : 0;
   facts.defaultSubgroup = facts.smallestSubgroup = facts.largestSubgroup = subgroup.subgroupSize;
-  if (sizeControl && (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
+  VkPhysicalDeviceSubgroupSizeControlFeatures control = {};
+  if (sizeControl) {
+    VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &control, {}};
+    control.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+    instance.GetPhysicalDeviceFeatures2(device, &features);
+  }
+  if (control.subgroupSizeControl && (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
     facts.subgroupSizeControl = true;
     facts.mostSubgroups = sizes.maxComputeWorkgroupSubgroups;
     facts.smallestSubgroup = sizes.minSubgroupSize;
@@ -258,7 +264,8 @@ Expected<std::shared_ptr<VulkanInstance>> openVulkanInstance() {
   auto instance = std::make_shared<VulkanInstance>();
   if (VkResult result = createInstance(&info, nullptr, &instance->handle)) {
     instance->handle = VK_NULL_HANDLE;
-    return fail("the Vulkan loader finds no driver (", vulkanStatus(result), ")");
+    return fail("the Vulkan loader finds no driver (", vulkanStatus(result),
+                "); VK_DRIVER_FILES can name a driver's JSON file");
   }
   bool complete = true;
 #define QD_VULKAN_LOAD(name)                                                                                 \

@@ -63,6 +63,11 @@ private:
   Error createPipeline(const Kernel &kernel, Pipeline &pipeline);
   void destroy(Pipeline &pipeline);
   Error check(const Kernel &kernel);
+  /// Only a device with a choice is told the size: telling it limits the workgroup.
+  bool requiresSubgroupSize() const {
+    const VulkanFacts &facts = context.facts;
+    return facts.subgroupSizeControl && facts.smallestSubgroup != facts.largestSubgroup;
+  }
 
   VulkanContext &context;
   const VulkanFunctions &vk;
@@ -95,8 +100,8 @@ Error VulkanModule::check(const Kernel &kernel) {
                 " in its code and of ", kernel.localSize, " in its interface");
   if (Error error = checkVulkanFeatures(code, kernel, context.features, context.facts))
     return error;
-  if (uint32_t subgroups = (kernel.localSize + subgroupSize - 1) / subgroupSize;
-      subgroups > context.facts.mostSubgroups)
+  uint32_t subgroups = (kernel.localSize + subgroupSize - 1) / subgroupSize;
+  if (requiresSubgroupSize() && subgroups > context.facts.mostSubgroups)
     return fail("kernel '", kernel.name, "' has ", subgroups, " subgroups of ", subgroupSize, " a block, ",
                 device, " runs at most ", context.facts.mostSubgroups);
   const VkPhysicalDeviceLimits &limits = context.facts.limits;
@@ -156,7 +161,7 @@ Error VulkanModule::createPipeline(const Kernel &kernel, Pipeline &pipeline) {
   info.stage.module = shader;
   info.stage.pName = kernel.name.c_str();
   info.layout = pipeline.layout;
-  if (context.facts.subgroupSizeControl && context.features.subgroupSize.subgroupSizeControl)
+  if (requiresSubgroupSize())
     info.stage.pNext = &required;
   // Full subgroups make lane = thread index mod subgroup size; the flag is legal for whole subgroups only.
   if (context.features.subgroupSize.computeFullSubgroups && kernel.localSize % subgroupSize == 0)

@@ -163,7 +163,7 @@ def run_device(qdc_run, executor, cases, folder):
             output = np.load(base + ".out.npy").view(np.uint8)
             if case.type == "i1" and case.compared is not None:
                 output = np.where(case.compared, output, worker.FILL).astype(np.uint8)
-            failure = worker.compare(case, output)
+            failure = worker.compare(case, output, executor.family == "vulkan")
             results.append(Result(executor.name, case, "failed" if failure else "passed", failure or ""))
     return results
 
@@ -172,8 +172,9 @@ def run_device(qdc_run, executor, cases, folder):
 
 def reason(text):
     """A refusal without what differs from kernel to kernel."""
-    line = next((line for line in text.splitlines() if "error" in line), text.splitlines()[0] if text else "no reason")
-    return re.sub(r"^.*?error: ", "", line)
+    lines = text.splitlines() or ["no reason"]
+    line = next((line for line in reversed(lines) if "error: " in line), lines[0])
+    return re.sub(r"^.*error: ", "", line)
 
 
 def print_report(results, verbose):

@@ -133,7 +133,7 @@ llvm::Expected<std::vector<uint8_t>> Runner::run(ModuleOp module, const Case &te
                     {true, predicates.data(), count, 0},
                     {true, out.data(), count, 0}};
   if (llvm::Error error = program->launch("k", {numBlocks, 1, 1}, args))
-    return std::move(error);
+    return error;
   return out;
 }
 
@@ -156,8 +156,9 @@ void checkInvariant(ModuleOp module, const Target &target) {
         EXPECT_LT(*lane, lanes);
       }
     };
-    if (auto shuffle = dyn_cast<ShuffleOp>(op))
+    if (auto shuffle = dyn_cast<ShuffleOp>(op)) {
       EXPECT_FALSE(shuffle.getConstantLane().has_value());
+    }
     if (auto shuffle = dyn_cast<ShuffleUpOp>(op))
       checkLane(shuffle, 1);
     if (auto shuffle = dyn_cast<ShuffleDownOp>(op))

@@ -180,10 +180,12 @@ TEST(Uniformity, ClaimsHold) {
         for (unsigned block = 0; block < 2; ++block)
           for (unsigned t = 1; t < shape.threads; ++t) {
             const int32_t *own = values + block * shape.threads;
-            if (inSubgroup)
+            if (inSubgroup) {
               ASSERT_EQ(own[t], own[t - t % size]) << "slot " << slot << " of a subgroup, size " << assumed << text;
-            if (inBlock)
+            }
+            if (inBlock) {
               ASSERT_EQ(own[t], own[0]) << "slot " << slot << " of a block, size " << assumed << text;
+            }
           }
       }
     }

@@ -191,7 +191,7 @@ TEST(Arguments, TheKernelIsChosen) {
   EXPECT_EQ((*chooseKernel(interface, "wide"))->name, "wide");
   EXPECT_EQ(chooseKernel(interface, "wid").message(), "the file has no kernel 'wid'; did you mean 'wide'?");
   EXPECT_EQ(chooseKernel(interface, "").message(),
-            "the file has 3 kernels, -kernel=NAME chooses one; there is scale, lanes, wide");
+            "the file has 4 kernels, -kernel=NAME chooses one; there is scale, lanes, big, wide");
   interface.kernels.resize(1);
   EXPECT_EQ((*chooseKernel(interface, ""))->name, "scale");
 }

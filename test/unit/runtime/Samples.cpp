@@ -11,6 +11,8 @@ std::string sampleInterface(unsigned subgroupSize) {
       {"name":"n","kind":"scalar","type":"i32","offset":4}]},
     {"name":"lanes","block":[8,4,1],"subgroup_size":LANES,"shared_bytes":0,"params_bytes":0,"features":[],"args":[
       {"name":"y","kind":"buffer","type":"i32","access":"writeonly","size":false,"binding":0}]},
+    {"name":"big","block":[256,1,1],"subgroup_size":LANES,"shared_bytes":0,"params_bytes":0,"features":[],"args":[
+      {"name":"y","kind":"buffer","type":"i32","access":"writeonly","size":false,"binding":0}]},
     {"name":"wide","block":[1,1,1],"subgroup_size":LANES,"shared_bytes":0,"params_bytes":24,
      "features":["int64","float64"],"args":[
       {"name":"x","kind":"buffer","type":"f64","access":"readonly","size":false,"binding":0},

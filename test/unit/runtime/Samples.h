@@ -6,7 +6,7 @@
 
 namespace qd::rt {
 
-/// scale, lanes and wide of scale.spvasm for a subgroup size; as CUDA and HIP kernels, the same arguments.
+/// scale, lanes, big and wide of scale.spvasm for a subgroup size; as CUDA and HIP kernels, the same arguments.
 std::string sampleInterface(unsigned subgroupSize);
 
 /// One entry of a bundle with that interface.

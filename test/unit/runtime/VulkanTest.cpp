@@ -78,6 +78,16 @@ TEST_F(VulkanTest, LanesFollowTheThreadIndex) {
     EXPECT_EQ(y[i], 100 * size + i % 32 % size);
 }
 
+TEST_F(VulkanTest, ABlockMayHaveManySubgroups) {
+  auto out = bufferOf(std::vector<int32_t>(256));
+  auto seconds = module->launch("big", {1, 1, 1}, {Argument::buffer(*out, {ScalarType::I32, 1}, 256)});
+  ASSERT_TRUE(seconds) << seconds.message();
+  auto y = valuesOf<int32_t>(*out);
+  int size = y[0] / 100;
+  for (int i = 0; i < 256; ++i)
+    EXPECT_EQ(y[i], 100 * size + i % size);
+}
+
 TEST_F(VulkanTest, WideScalarsAndCounts) {
   auto in = bufferOf(std::vector<double>{1.5}), out = bufferOf(std::vector<double>(3));
   auto seconds = module->launch("wide", {1, 1, 1},
