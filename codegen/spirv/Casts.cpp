@@ -36,7 +36,15 @@ static LogicalResult lowerExtend(KernelLowering &l, Operation *op, const OpRow &
   return l.setResult(op, l.select(type, value, l.b.getInt(width, set), l.b.getInt(width, 0)));
 }
 
+bool isReadAs32Bits(BallotOp ballot) {
+  return llvm::all_of(ballot->getUsers(), [](Operation *user) {
+    return isa<arith::TruncIOp>(user) && user->getResult(0).getType().isInteger(32);
+  });
+}
+
 static LogicalResult lowerTruncI(KernelLowering &l, Operation *op, const OpRow &) {
+  if (auto ballot = op->getOperand(0).getDefiningOp<BallotOp>(); ballot && isReadAs32Bits(ballot))
+    return l.setResult(op, l.get(ballot));
   Id value = l.get(op->getOperand(0)), type = l.getType(getTarget(op));
   if (!getTarget(op).isInteger(1))
     return l.setResult(op, l.emit(Op::OpUConvert, type, value));
@@ -79,8 +87,12 @@ static LogicalResult lowerIntToFloat(KernelLowering &l, Operation *op, const OpR
   bool isSigned = isa<arith::SIToFPOp>(op), isNarrow = target.getIntOrFloatBitWidth() == 16;
   Type wide = isNarrow ? getF32(op) : target;
   Id value = l.get(op->getOperand(0)), number;
-  if (source.isInteger(1)) {
-    number = l.select(l.getType(wide), value, getFloat(l, wide, isSigned ? -1 : 1), getFloat(l, wide, 0));
+  if (source.isInteger(1) && isSigned) {
+    // A choice between -1.0 and 0.0 is what Mesa turns into the negation of 0.0.
+    Id integer = l.select(l.getU32Type(), value, l.getU32(~0u), l.getU32(0));
+    number = l.emit(Op::OpConvertSToF, l.getType(wide), integer);
+  } else if (source.isInteger(1)) {
+    number = l.select(l.getType(wide), value, getFloat(l, wide, 1), getFloat(l, wide, 0));
   } else if (target.isBF16() && source.isInteger(64)) {
     return op->emitError() << "'" << op->getName() << "' from " << source << " to " << target
                            << " is not supported on " << l.target.str();

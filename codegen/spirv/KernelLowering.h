@@ -42,6 +42,9 @@ template <typename Op> OpRow makeRow(OpRow::Lower lower, spv::Op code, spv::Op b
   return {mlir::TypeID::get<Op>(), lower, uint32_t(code), uint32_t(boolCode)};
 }
 
+/// Whether only the low half of a ballot is used. Its value is a u32 then: no device needs i64 for it.
+bool isReadAs32Bits(BallotOp ballot);
+
 /// The rows of each family. An op without a row is not supported.
 llvm::ArrayRef<OpRow> getIntegerRows();
 llvm::ArrayRef<OpRow> getFloatRows();

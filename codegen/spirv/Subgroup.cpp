@@ -213,48 +213,25 @@ template <typename EdgeOp> static LogicalResult lowerShuffleEdge(KernelLowering 
 // Votes
 //===----------------------------------------------------------------------===//
 
-static Id emitBallot(KernelLowering &l, Id predicate) {
-  l.b.require(Capability::GroupNonUniformBallot);
-  return l.emit(Op::OpGroupNonUniformBallot, l.b.getVectorType(l.getU32Type(), 4), {getScopeId(l), predicate});
-}
-
 static LogicalResult lowerBallot(KernelLowering &l, Operation *op, const OpRow &) {
-  Id ballot = emitBallot(l, l.get(cast<BallotOp>(op).getPredicate()));
-  Id halves = l.emit(Op::OpVectorShuffle, l.b.getVectorType(l.getU32Type(), 2), {ballot, ballot, 0, 1});
-  return l.setResult(op, l.fromHalves(halves, op->getResult(0).getType()));
+  auto ballot = cast<BallotOp>(op);
+  l.b.require(Capability::GroupNonUniformBallot);
+  Id bits = l.emit(Op::OpGroupNonUniformBallot, l.b.getVectorType(l.getU32Type(), 4),
+                   {getScopeId(l), l.get(ballot.getPredicate())});
+  if (isReadAs32Bits(ballot))
+    return l.setResult(op, l.getHalf(bits, 0));
+  Id halves = l.emit(Op::OpVectorShuffle, l.b.getVectorType(l.getU32Type(), 2), {bits, bits, 0, 1});
+  return l.setResult(op, l.fromHalves(halves, ballot.getType()));
 }
 
-/// Whether `predicate` holds on some lane of the lane's tile of fewer lanes than the subgroup has.
-static Id emitAnyInTile(KernelLowering &l, Id predicate, unsigned lanes) {
-  Id ballot = emitBallot(l, predicate);
-  Id word = l.getHalf(ballot, 0), first = getFirstLane(l, lanes);
-  if (l.target.subgroupSize > 32) {
-    Id isHigh = l.emitBool(Op::OpUGreaterThanEqual, {first, l.getU32(32)});
-    word = l.select(l.getU32Type(), isHigh, l.getHalf(ballot, 1), word);
-    first = maskBits(l, first, 31);
-  }
-  Id bits = l.emitU32(Op::OpShiftRightLogical, {word, first});
-  return l.emitBool(Op::OpINotEqual, {maskBits(l, bits, llvm::maskTrailingOnes<uint32_t>(lanes)), l.getU32(0)});
-}
-
-/// all and any: the row's code is the instruction for the whole subgroup.
+/// all and any: the row's code is the instruction.
 template <typename VoteOp> static LogicalResult lowerVote(KernelLowering &l, Operation *op, const OpRow &row) {
   auto vote = cast<VoteOp>(op);
-  FailureOr<unsigned> lanes = getScope(l, vote);
-  if (failed(lanes))
-    return failure();
-  Id predicate = l.get(vote.getPredicate());
-  if (*lanes == 1)
-    return l.setResult(op, predicate);
-  if (*lanes == l.target.subgroupSize) {
-    l.b.require(Capability::GroupNonUniformVote);
-    return l.setResult(op, l.emitBool(Op(row.code), {getScopeId(l), predicate}));
-  }
-  if constexpr (std::is_same_v<VoteOp, AnyOp>)
-    return l.setResult(op, emitAnyInTile(l, predicate, *lanes));
-  // Lanes that do not exist set no bit: asking for a lane that says no leaves them out.
-  Id refuses = emitAnyInTile(l, l.emitBool(Op::OpLogicalNot, predicate), *lanes);
-  return l.setResult(op, l.emitBool(Op::OpLogicalNot, refuses));
+  if (vote.getTile().value_or(l.target.subgroupSize) != l.target.subgroupSize)
+    return op->emitOpError() << "tile of " << *vote.getTile() << " lanes is left, expected the subgroup of "
+                             << l.target.subgroupSize << " on " << l.target.str();
+  l.b.require(Capability::GroupNonUniformVote);
+  return l.setResult(op, l.emitBool(Op(row.code), {getScopeId(l), l.get(vote.getPredicate())}));
 }
 
 ArrayRef<OpRow> getSubgroupRows() {
