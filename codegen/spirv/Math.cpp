@@ -83,8 +83,7 @@ static LogicalResult lowerCount(KernelLowering &l, Operation *op, const OpRow &)
 // Floats
 //===----------------------------------------------------------------------===//
 
-/// The row's code is the function of GLSL.std.450. bf16 goes by f32, in which each of them is exact or, sqrt, has
-/// more than twice the precision.
+/// The row's code is the function of GLSL.std.450. bf16 goes by f32, in which each of them is exact.
 static LogicalResult lowerUnary(KernelLowering &l, Operation *op, const OpRow &row) {
   Type type = op->getResult(0).getType();
   auto function = GLSLstd450(row.code);
@@ -92,6 +91,59 @@ static LogicalResult lowerUnary(KernelLowering &l, Operation *op, const OpRow &r
   if (!type.isBF16())
     return l.setResult(op, l.b.emitExt(function, l.getType(type), value));
   return l.setResult(op, l.fromF32(l.b.emitExt(function, l.getFloatType(32), l.toF32(value, type)), type));
+}
+
+/// The square root of an f32, rounded to nearest. Vulkan allows Sqrt an error of some units in the last place; a
+/// driver's y is taken to be at most one unit u off. Then the true root lies nearer to y + u where x - y*y > y*u, and
+/// nearer to y - u where x - y*y <= -y*u, with the u of the next lower number there. x - y*y is computed exactly,
+/// from y cut into halves whose products are exact: fma, which a driver may round twice, is not needed.
+static Id emitSqrt32(KernelLowering &l, Id x) {
+  Id f32 = l.getFloatType(32), u32 = l.getU32Type();
+  auto constant = [&](double value) { return l.b.getFloat(32, llvm::bit_cast<uint32_t>(float(value))); };
+  auto arithmetic = [&](Op op, Id lhs, Id rhs) {
+    Id result = l.emit(op, f32, {lhs, rhs});
+    l.b.decorate(result, Decoration::NoContraction);
+    return result;
+  };
+  auto mul = [&](Id lhs, Id rhs) { return arithmetic(Op::OpFMul, lhs, rhs); };
+  auto sub = [&](Id lhs, Id rhs) { return arithmetic(Op::OpFSub, lhs, rhs); };
+  auto maskBits = [&](Id bits, uint32_t mask) {
+    return l.emit(Op::OpBitcast, f32, l.emitU32(Op::OpBitwiseAnd, {bits, l.getU32(mask)}));
+  };
+  // Small numbers are scaled up, so that the products do not underflow.
+  Id isSmall = l.emitBool(Op::OpFOrdLessThan, {x, constant(0x1p-40)});
+  Id scaled = l.select(f32, isSmall, mul(x, constant(0x1p96)), x);
+  Id y = l.b.emitExt(GLSLstd450Sqrt, f32, scaled);
+
+  Id bits = l.emitU32(Op::OpBitcast, y), bitsBelow = l.emitU32(Op::OpISub, {bits, l.getU32(1)});
+  Id high = maskBits(bits, 0xfffff000), low = sub(y, high);
+  Id rest = sub(scaled, mul(high, high));
+  rest = sub(rest, mul(mul(high, constant(2)), low));
+  rest = sub(rest, mul(low, low));
+  Id limitAbove = mul(y, mul(maskBits(bits, 0x7f800000), constant(0x1p-23)));
+  Id limitBelow = mul(y, mul(maskBits(bitsBelow, 0x7f800000), constant(-0x1p-23)));
+  Id isAbove = l.emitBool(Op::OpFOrdGreaterThan, {rest, limitAbove});
+  Id isBelow = l.emitBool(Op::OpFOrdLessThanEqual, {rest, limitBelow});
+  Id step = l.select(u32, isBelow, l.getU32(~0u), l.getU32(0));
+  step = l.select(u32, isAbove, l.getU32(1), step);
+  Id root = l.emit(Op::OpBitcast, f32, l.emitU32(Op::OpIAdd, {bits, step}));
+  root = mul(root, l.select(f32, isSmall, constant(0x1p-48), constant(1)));
+
+  // Zeros, infinity and NaNs are their own roots.
+  Id isRegular = l.emitBool(Op::OpLogicalAnd, {l.emitBool(Op::OpFOrdGreaterThan, {x, constant(0)}),
+                                               l.emitBool(Op::OpFOrdLessThan, {x, l.b.getFloat(32, 0x7f800000)})});
+  Id isNegative = l.emitBool(Op::OpFOrdLessThan, {x, constant(0)});
+  Id special = l.select(f32, isNegative, l.b.getFloat(32, 0x7fc00000), x);
+  return l.select(f32, isRegular, root, special);
+}
+
+/// f16 and bf16 go by f32, which has more than twice their precision. f64 is the driver's: all that have it compute
+/// it by a sequence of their own that rounds right.
+static LogicalResult lowerSqrt(KernelLowering &l, Operation *op, const OpRow &row) {
+  Type type = op->getResult(0).getType();
+  if (type.isF64() || arith::bitEnumContainsAny(cast<math::SqrtOp>(op).getFastmath(), arith::FastMathFlags::afn))
+    return lowerUnary(l, op, row);
+  return l.setResult(op, l.fromF32(emitSqrt32(l, l.toF32(l.get(op->getOperand(0)), type)), type));
 }
 
 static LogicalResult lowerAbsF(KernelLowering &l, Operation *op, const OpRow &row) {
@@ -102,7 +154,7 @@ static LogicalResult lowerAbsF(KernelLowering &l, Operation *op, const OpRow &ro
                                 {l.get(op->getOperand(0)), l.b.getInt(16, 0x7fff)}));
 }
 
-/// The bits that hold `value`'s sign (of f64: the upper half's), as a u32, and all bits.
+/// By the 32 bits that hold the signs; f16 and bf16 go by f32.
 static LogicalResult lowerCopySign(KernelLowering &l, Operation *op, const OpRow &) {
   Type type = op->getResult(0).getType();
   Id value = l.get(op->getOperand(0)), sign = l.get(op->getOperand(1)), u32 = l.getU32Type();
@@ -141,6 +193,8 @@ static LogicalResult lowerRound(KernelLowering &l, Operation *op, const OpRow &)
   return l.setResult(op, isDouble ? result : l.fromF32(result, type));
 }
 
+/// Fused where the device does that: Vulkan lets Fma round the product (lavapipe does), and doing better costs some
+/// thirty instructions on every device.
 static LogicalResult lowerFma(KernelLowering &l, Operation *op, const OpRow &) {
   Type type = op->getResult(0).getType();
   // By f32 the result would be rounded twice.
@@ -178,7 +232,7 @@ ArrayRef<OpRow> getMathRows() {
       makeRow<math::TruncOp>(lowerUnary, GLSLstd450Trunc),
       makeRow<math::RoundEvenOp>(lowerUnary, GLSLstd450RoundEven),
       makeRow<math::RoundOp>(lowerRound),
-      makeRow<math::SqrtOp>(lowerUnary, GLSLstd450Sqrt),
+      makeRow<math::SqrtOp>(lowerSqrt, GLSLstd450Sqrt),
       makeRow<math::CopySignOp>(lowerCopySign),
       makeRow<math::FmaOp>(lowerFma),
       makeRow<math::IsNaNOp>(lowerClassify, Op::OpIsNan),
