@@ -93,6 +93,25 @@ static LogicalResult lowerUnary(KernelLowering &l, Operation *op, const OpRow &r
   return l.setResult(op, l.fromF32(l.b.emitExt(function, l.getFloatType(32), l.toF32(value, type)), type));
 }
 
+<<<<<<< HEAD
+=======
+/// Trunc or RoundEven of an f64. lavapipe gives +0 for negative numbers where it has no instruction for it: the sign
+/// is put back.
+static Id emitRounding64(KernelLowering &l, GLSLstd450 function, Id value, Type f64) {
+  Id halves = l.toHalves(l.b.emitExt(function, l.getType(f64), value));
+  Id sign = l.emitU32(Op::OpBitwiseAnd, {l.getHalf(l.toHalves(value), 1), l.getU32(0x80000000)});
+  Id high = l.emitU32(Op::OpBitwiseOr, {l.getHalf(halves, 1), sign});
+  return l.fromHalves(l.emit(Op::OpCompositeInsert, l.b.getVectorType(l.getU32Type(), 2), {high, halves, 1}), f64);
+}
+
+static LogicalResult lowerRounding(KernelLowering &l, Operation *op, const OpRow &row) {
+  Type type = op->getResult(0).getType();
+  if (!type.isF64())
+    return lowerUnary(l, op, row);
+  return l.setResult(op, emitRounding64(l, GLSLstd450(row.code), l.get(op->getOperand(0)), type));
+}
+
+>>>>>>> spirv
 /// The square root of an f32, rounded to nearest. Vulkan allows Sqrt an error of some units in the last place; a
 /// driver's y is taken to be at most one unit u off. Then the true root lies nearer to y + u where x - y*y > y*u, and
 /// nearer to y - u where x - y*y <= -y*u, with the u of the next lower number there. x - y*y is computed exactly,
@@ -184,7 +203,7 @@ static LogicalResult lowerRound(KernelLowering &l, Operation *op, const OpRow &)
     return isDouble ? l.b.getFloat(64, llvm::bit_cast<uint64_t>(x))
                     : l.b.getFloat(32, llvm::bit_cast<uint32_t>(float(x)));
   };
-  Id truncated = l.b.emitExt(GLSLstd450Trunc, id, value);
+  Id truncated = isDouble ? emitRounding64(l, GLSLstd450Trunc, value, type) : l.b.emitExt(GLSLstd450Trunc, id, value);
   Id distance = l.b.emitExt(GLSLstd450FAbs, id, l.emit(Op::OpFSub, id, {value, truncated}));
   Id isNegative = l.emitBool(Op::OpFOrdLessThan, {value, constant(0)});
   Id step = l.select(id, isNegative, constant(-1), constant(1));
@@ -229,8 +248,8 @@ ArrayRef<OpRow> getMathRows() {
       makeRow<math::AbsFOp>(lowerAbsF, GLSLstd450FAbs),
       makeRow<math::FloorOp>(lowerUnary, GLSLstd450Floor),
       makeRow<math::CeilOp>(lowerUnary, GLSLstd450Ceil),
-      makeRow<math::TruncOp>(lowerUnary, GLSLstd450Trunc),
-      makeRow<math::RoundEvenOp>(lowerUnary, GLSLstd450RoundEven),
+      makeRow<math::TruncOp>(lowerRounding, GLSLstd450Trunc),
+      makeRow<math::RoundEvenOp>(lowerRounding, GLSLstd450RoundEven),
       makeRow<math::RoundOp>(lowerRound),
       makeRow<math::SqrtOp>(lowerSqrt, GLSLstd450Sqrt),
       makeRow<math::CopySignOp>(lowerCopySign),
