@@ -4,6 +4,7 @@
 
 #include "codegen/Codegen.h"
 #include "codegen/Interface.h"
+#include "codegen/cpu/CPU.h"
 #include "compiler/Bundle.h"
 #include "compiler/Pipeline.h"
 #include "compiler/Ptxas.h"
@@ -151,6 +152,10 @@ FailureOr<std::string> Compilation::emitCode(ModuleOp expanded, const Target &ta
   case Backend::SPIRV:
     return emitVulkan(expanded, target, kind);
   case Backend::CPU:
+    if (kind == "llvm" || kind == "asm")
+      return emitCPUText(expanded, target, CodegenOptions{options.optLevel},
+                         kind == "llvm" ? CPUText::LLVM : CPUText::Assembly);
+    return refuse(target, kind);
   case Backend::Interp:
     return refuse(target, kind);
   }

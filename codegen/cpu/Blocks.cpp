@@ -1,0 +1,333 @@
+//===- Blocks.cpp - the grid's blocks and the subgroups of a block ----------------------------===//
+//
+// A block runs its subgroups one after the other in a loop; barriers at the top level of the body split it into several
+// loops (Segments.h). Where a barrier stands inside control flow, each subgroup is an LLVM coroutine that suspends at
+// it, and the block resumes all of them in turn until all are done. Against threads or fibers this needs no stacks and no switching code: a subgroup keeps only the values that
+// live across a barrier, and the optimiser sees through all of it. One host thread runs a block, so a barrier needs no
+// memory fence: suspending keeps the compiler from moving accesses, and program order does the rest.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/KernelEmitter.h"
+
+#include "llvm/IR/Intrinsics.h"
+
+using namespace mlir;
+namespace Intrinsic = llvm::Intrinsic;
+
+namespace qd {
+
+llvm::Function *KernelEmitter::createEntry() {
+  llvm::Type *pointer = b.getPtrTy(), *i64 = b.getInt64Ty();
+  auto *type = llvm::FunctionType::get(b.getVoidTy(), {pointer, pointer, i64, i64}, false);
+  auto *function = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
+                                          cpu::entryPrefix + kernel.getSymName(), module);
+  function->getArg(0)->setName("launch");
+  function->getArg(1)->setName("worker");
+  function->getArg(2)->setName("begin");
+  function->getArg(3)->setName("end");
+  return function;
+}
+
+/// Reads the grid and the arguments from the launch record.
+void KernelEmitter::loadLaunch() {
+  auto load = [&](llvm::Type *type, unsigned offset) -> llvm::Value * {
+    llvm::LoadInst *value = b.CreateLoad(type, b.CreateConstGEP1_64(b.getInt8Ty(), frame.record, offset));
+    value->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context, {}));
+    return value;
+  };
+  for (unsigned dim = 0; dim < 3; ++dim)
+    frame.grid[dim] = load(b.getInt32Ty(), 4 * dim);
+  frame.args.clear();
+  frame.counts.clear();
+  for (unsigned i = 0; i < kernel.getNumArgs(); ++i) {
+    unsigned offset = cpu::recordHeader + cpu::recordArg * i;
+    Type type = kernel.getArg(i).getType();
+    if (isa<BufferType>(type)) {
+      frame.args.push_back({load(b.getPtrTy(), offset), nullptr});
+      frame.counts.push_back(load(b.getInt64Ty(), offset + 8));
+    } else if (type.isInteger(1)) {
+      frame.args.push_back({b.CreateTrunc(load(b.getInt8Ty(), offset), b.getInt1Ty()), nullptr});
+      frame.counts.push_back(nullptr);
+    } else {
+      frame.args.push_back({load(scalarType(type), offset), nullptr});
+      frame.counts.push_back(nullptr);
+    }
+  }
+}
+
+LogicalResult KernelEmitter::emit() {
+  llvm::Function *function = createEntry();
+  llvm::Value *begin = function->getArg(2), *end = function->getArg(3);
+  llvm::Value *worker = function->getArg(1);
+  auto *entry = llvm::BasicBlock::Create(context, "entry", function);
+  auto *loop = llvm::BasicBlock::Create(context, "block", function);
+  auto *exit = llvm::BasicBlock::Create(context, "exit", function);
+
+  b.SetInsertPoint(entry);
+  frame.record = function->getArg(0);
+  frame.shared = b.CreateLoad(b.getPtrTy(), worker, "shared");
+  loadLaunch();
+  llvm::Type *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
+  llvm::Value *gridX = b.CreateZExt(frame.grid[0], i64), *gridY = b.CreateZExt(frame.grid[1], i64);
+  llvm::Value *rows = b.CreateUDiv(begin, gridX);
+  llvm::Value *first[] = {b.CreateTrunc(b.CreateURem(begin, gridX), i32),
+                          b.CreateTrunc(b.CreateURem(rows, gridY), i32),
+                          b.CreateTrunc(b.CreateUDiv(rows, gridY), i32)};
+  b.CreateBr(loop);
+
+  b.SetInsertPoint(loop);
+  llvm::PHINode *number = b.CreatePHI(i64, 2, "number");
+  number->addIncoming(begin, entry);
+  llvm::PHINode *ids[3];
+  for (unsigned dim = 0; dim < 3; ++dim) {
+    frame.block[dim] = ids[dim] = b.CreatePHI(i32, 2, "block_id");
+    ids[dim]->addIncoming(first[dim], entry);
+  }
+  Frame outer = frame;
+  if (failed(suspends ? emitCoroutineDriver(worker) : emitSubgroups()))
+    return failure();
+  frame = outer;
+
+  llvm::Value *next = b.CreateNUWAdd(number, b.getInt64(1));
+  llvm::Value *zero = b.getInt32(0), *one = b.getInt32(1);
+  llvm::Value *x = b.CreateAdd(ids[0], one);
+  llvm::Value *endsRow = b.CreateICmpEQ(x, frame.grid[0]);
+  llvm::Value *y = b.CreateAdd(ids[1], b.CreateZExt(endsRow, i32));
+  llvm::Value *endsPlane = b.CreateICmpEQ(y, frame.grid[1]);
+  llvm::Value *z = b.CreateAdd(ids[2], b.CreateZExt(endsPlane, i32));
+  llvm::Value *following[] = {b.CreateSelect(endsRow, zero, x), b.CreateSelect(endsPlane, zero, y), z};
+  for (unsigned dim = 0; dim < 3; ++dim)
+    ids[dim]->addIncoming(following[dim], b.GetInsertBlock());
+  number->addIncoming(next, b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpULT(next, end), loop, exit);
+  b.SetInsertPoint(exit);
+  b.CreateRetVoid();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Subgroups one after the other
+//===----------------------------------------------------------------------===//
+
+/// `body` for the numbers [0, count); no loop for one.
+LogicalResult KernelEmitter::emitSubgroupLoop(unsigned count,
+                                              llvm::function_ref<LogicalResult(llvm::Value *)> body) {
+  if (count == 1)
+    return body(b.getInt32(0));
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock *before = b.GetInsertBlock();
+  auto *loop = llvm::BasicBlock::Create(context, "subgroup", function);
+  auto *after = llvm::BasicBlock::Create(context, "subgroups.end", function);
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  llvm::PHINode *number = b.CreatePHI(b.getInt32Ty(), 2, "subgroup");
+  number->addIncoming(b.getInt32(0), before);
+  if (failed(body(number)))
+    return failure();
+  llvm::Value *next = b.CreateAdd(number, b.getInt32(1), "", true, true);
+  number->addIncoming(next, b.GetInsertBlock());
+  llvm::Instruction *branch = b.CreateCondBr(b.CreateICmpULT(next, b.getInt32(count)), loop, after);
+  // A subgroup's code is wide already; more copies of it only take longer to compile.
+  llvm::MDNode *once = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+  llvm::MDNode *options = llvm::MDNode::getDistinct(context, {nullptr, once});
+  options->replaceOperandWith(0, options);
+  branch->setMetadata(llvm::LLVMContext::MD_loop, options);
+  b.SetInsertPoint(after);
+  return success();
+}
+
+/// A slot for each subgroup and each value that outlives a segment.
+void KernelEmitter::createSlots() {
+  llvm::BasicBlock &entry = b.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> atEntry(&entry, entry.begin());
+  unsigned subgroups = llvm::divideCeil(kernel.getNumThreads(), lanes);
+  for (Value value : segments.getKept())
+    slots[value] = atEntry.CreateAlloca(llvm::ArrayType::get(representation(value), subgroups));
+}
+
+uint64_t KernelEmitter::getSlotBytes() {
+  uint64_t bytes = 0;
+  for (Value value : segments.getKept())
+    bytes += module.getDataLayout().getTypeAllocSize(representation(value));
+  return bytes * llvm::divideCeil(kernel.getNumThreads(), lanes);
+}
+
+LogicalResult KernelEmitter::emitSubgroups() {
+  createSlots();
+  unsigned full = kernel.getNumThreads() / lanes;
+  for (const Segment &segment : segments.get()) {
+    auto body = [&](llvm::Value *number) { return emitSegment(segment, number, /*partial=*/false); };
+    if (full && failed(emitSubgroupLoop(full, body)))
+      return failure();
+    // The block's size is a constant, and so is the mask of its partial last subgroup: that one gets its own code.
+    if (kernel.getNumThreads() % lanes && failed(emitSegment(segment, b.getInt32(full), /*partial=*/true)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult KernelEmitter::emitSegment(const Segment &segment, llvm::Value *number, bool partial) {
+  enterSubgroup(number, partial);
+  auto slotOf = [&](Value value) {
+    llvm::AllocaInst *slot = slots.lookup(value);
+    return b.CreateGEP(slot->getAllocatedType(), slot, {b.getInt32(0), number});
+  };
+  for (Operation *op : segment.again)
+    if (failed(emitOp(*op)))
+      return failure();
+  for (Value value : segment.kept)
+    define(value, b.CreateLoad(representation(value), slotOf(value)));
+  for (Operation *op : segment.ops) {
+    if (failed(emitOp(*op)))
+      return failure();
+    for (Value result : op->getResults())
+      if (slots.contains(result))
+        b.CreateStore(convertTo(result, result), slotOf(result));
+  }
+  return success();
+}
+
+void KernelEmitter::enterSubgroup(llvm::Value *number, bool partial) {
+  values.clear();
+  for (auto [argument, value] : llvm::zip_equal(kernel.getBodyBlock().getArguments(), frame.args))
+    values[argument] = value;
+  frame.firstThread = b.CreateMul(number, b.getInt32(lanes), "", true, true);
+  unsigned present = kernel.getNumThreads() % lanes;
+  mask = partial ? maskVector([&](unsigned lane) { return lane < present; }) : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Subgroups that wait for each other
+//===----------------------------------------------------------------------===//
+
+/// `ptr name(ptr launch, ptr shared, ptr slot, i32 x, i32 y, i32 z, i32 subgroup)`: runs to the first barrier and
+/// returns the handle. `slot` holds the address of the frame's memory, null before its first use.
+LogicalResult KernelEmitter::emitCoroutine(llvm::StringRef name, bool partial, llvm::Function *&result) {
+  llvm::Type *pointer = b.getPtrTy(), *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
+  auto *type = llvm::FunctionType::get(pointer, {pointer, pointer, pointer, i32, i32, i32, i32}, false);
+  auto *function = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
+  function->setPresplitCoroutine();
+  function->setDoesNotThrow();
+  result = function;
+  llvm::IRBuilderBase::InsertPointGuard guard(b);
+  Frame outer = frame;
+
+  auto *entry = llvm::BasicBlock::Create(context, "entry", function);
+  auto *allocate = llvm::BasicBlock::Create(context, "allocate", function);
+  auto *start = llvm::BasicBlock::Create(context, "start", function);
+  frame.suspendBlock = llvm::BasicBlock::Create(context, "suspend", function);
+  b.SetInsertPoint(entry);
+  llvm::Constant *null = llvm::ConstantPointerNull::get(b.getPtrTy());
+  llvm::Value *id = b.CreateIntrinsic(Intrinsic::coro_id, {}, {b.getInt32(0), null, null, null});
+  llvm::Value *slot = function->getArg(2);
+  llvm::Value *kept = b.CreateLoad(pointer, slot);
+  b.CreateCondBr(b.CreateIsNull(kept), allocate, start);
+  b.SetInsertPoint(allocate);
+  llvm::FunctionCallee allocator = module.getOrInsertFunction(cpu::allocateFrame, pointer, i64, i64);
+  llvm::Value *size = b.CreateIntrinsic(Intrinsic::coro_size, {i64}, {});
+  llvm::Value *alignment = b.CreateIntrinsic(Intrinsic::coro_align, {i64}, {});
+  llvm::Value *fresh = b.CreateCall(allocator, {size, alignment});
+  b.CreateStore(fresh, slot);
+  b.CreateBr(start);
+  b.SetInsertPoint(start);
+  llvm::PHINode *memory = b.CreatePHI(pointer, 2);
+  memory->addIncoming(kept, entry);
+  memory->addIncoming(fresh, allocate);
+  frame.handle = b.CreateIntrinsic(Intrinsic::coro_begin, {}, {id, memory});
+
+  frame.record = function->getArg(0);
+  frame.shared = function->getArg(1);
+  for (unsigned dim = 0; dim < 3; ++dim)
+    frame.block[dim] = function->getArg(3 + dim);
+  loadLaunch();
+  enterSubgroup(function->getArg(6), partial);
+  if (failed(emitBlock(kernel.getBodyBlock())))
+    return failure();
+  emitSuspend(/*final=*/true);
+
+  b.SetInsertPoint(frame.suspendBlock);
+  b.CreateIntrinsic(Intrinsic::coro_end, {}, {frame.handle, b.getFalse(), llvm::ConstantTokenNone::get(context)});
+  b.CreateRet(frame.handle);
+  frame = outer;
+  return success();
+}
+
+/// Gives control back to the block until it resumes this subgroup; after a final one nothing follows. Frames are never
+/// destroyed: their memory is the worker's.
+void KernelEmitter::emitSuspend(bool final) {
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  llvm::Value *result =
+      b.CreateIntrinsic(Intrinsic::coro_suspend, {}, {llvm::ConstantTokenNone::get(context), b.getInt1(final)});
+  auto *resume = llvm::BasicBlock::Create(context, "resume", function);
+  llvm::SwitchInst *branch = b.CreateSwitch(result, frame.suspendBlock, 2);
+  branch->addCase(b.getInt8(0), resume);
+  b.SetInsertPoint(resume);
+  if (final)
+    b.CreateUnreachable();
+}
+
+LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
+  unsigned full = kernel.getNumThreads() / lanes, count = llvm::divideCeil(kernel.getNumThreads(), lanes);
+  llvm::Function *fullBody = nullptr, *partialBody = nullptr;
+  std::string name = kernel.getSymName().str();
+  if (full && failed(emitCoroutine(name + ".subgroup", false, fullBody)))
+    return failure();
+  if (count > full && failed(emitCoroutine(name + ".partial", true, partialBody)))
+    return failure();
+
+  // The worker's second word: the slots, one frame address a subgroup.
+  llvm::Value *slots =
+      b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getInt8Ty(), worker, 8));
+  auto slotOf = [&](llvm::Value *number) { return b.CreateGEP(b.getPtrTy(), slots, b.CreateZExt(number, b.getInt64Ty())); };
+  auto start = [&](llvm::Function *body, llvm::Value *number) {
+    b.CreateCall(body, {frame.record, frame.shared, slotOf(number), frame.block[0], frame.block[1], frame.block[2], number});
+    return success();
+  };
+  if (fullBody)
+    (void)emitSubgroupLoop(full, [&](llvm::Value *number) { return start(fullBody, number); });
+  if (partialBody)
+    (void)start(partialBody, b.getInt32(full));
+
+  // Rounds until none is left. A subgroup that ends before others, which a correct kernel has none of, drops out.
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  auto *round = llvm::BasicBlock::Create(context, "round", function);
+  auto *turn = llvm::BasicBlock::Create(context, "turn", function);
+  auto *resume = llvm::BasicBlock::Create(context, "resume", function);
+  auto *next = llvm::BasicBlock::Create(context, "next", function);
+  auto *roundEnd = llvm::BasicBlock::Create(context, "round.end", function);
+  auto *after = llvm::BasicBlock::Create(context, "finished", function);
+  b.CreateBr(round);
+  b.SetInsertPoint(round);
+  b.CreateBr(turn);
+
+  b.SetInsertPoint(turn);
+  llvm::PHINode *number = b.CreatePHI(b.getInt32Ty(), 2);
+  llvm::PHINode *waiting = b.CreatePHI(b.getInt1Ty(), 2);
+  llvm::Value *handle = b.CreateLoad(b.getPtrTy(), slotOf(number));
+  b.CreateCondBr(b.CreateIntrinsic(Intrinsic::coro_done, {}, {handle}), next, resume);
+
+  b.SetInsertPoint(resume);
+  b.CreateIntrinsic(Intrinsic::coro_resume, {}, {handle});
+  llvm::Value *waits = b.CreateNot(b.CreateIntrinsic(Intrinsic::coro_done, {}, {handle}));
+  llvm::Value *orBefore = b.CreateOr(waiting, waits);
+  b.CreateBr(next);
+
+  b.SetInsertPoint(next);
+  llvm::PHINode *waitingNow = b.CreatePHI(b.getInt1Ty(), 2);
+  waitingNow->addIncoming(waiting, turn);
+  waitingNow->addIncoming(orBefore, resume);
+  llvm::Value *following = b.CreateAdd(number, b.getInt32(1));
+  b.CreateCondBr(b.CreateICmpULT(following, b.getInt32(count)), turn, roundEnd);
+  number->addIncoming(b.getInt32(0), round);
+  number->addIncoming(following, next);
+  waiting->addIncoming(b.getFalse(), round);
+  waiting->addIncoming(waitingNow, next);
+
+  b.SetInsertPoint(roundEnd);
+  b.CreateCondBr(waitingNow, round, after);
+  b.SetInsertPoint(after);
+  return success();
+}
+
+} // namespace qd

@@ -1,0 +1,24 @@
+//===- CPU.h - native code for this machine ------------------------------------------------------------===//
+//
+// Purpose: the text of what the cpu device runs, for `qdc -target=cpu`. Running it is createCPUProgram
+// (codegen/HostProgram.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_CODEGEN_CPU_CPU_H
+#define QD_CODEGEN_CPU_CPU_H
+
+#include "codegen/Codegen.h"
+
+namespace qd {
+
+enum class CPUText { LLVM, Assembly };
+
+/// The optimised LLVM IR or the assembly of all kernels of a module, for the processor of this machine. Takes a
+/// verified module after the expansions for `target`; diagnoses what it cannot lower.
+mlir::FailureOr<std::string> emitCPUText(mlir::ModuleOp module, const Target &target, const CodegenOptions &options,
+                                         CPUText form);
+
+} // namespace qd
+
+#endif

@@ -1,0 +1,383 @@
+//===- ControlFlow.cpp - scf ops as branches and masks ---------------------------------------------===//
+//
+// A condition that all lanes share is a branch. Otherwise each arm runs under the mask of its lanes, skipped where no
+// lane takes it; a loop runs until no lane is left, and lanes that have left keep the values they left with.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/KernelEmitter.h"
+
+#include "codegen/lower/Elementwise.h"
+
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/ScopeExit.h"
+
+using namespace mlir;
+
+namespace qd {
+
+//===----------------------------------------------------------------------===//
+// scf.if
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelEmitter::emitIf(scf::IfOp op) {
+  return analysis.isUniform(op.getCondition()) ? emitUniformIf(op) : emitDivergentIf(op);
+}
+
+/// Emits one arm under `armMask` and gives its yields in the representation of `results`.
+LogicalResult KernelEmitter::emitArm(Block *block, llvm::Value *armMask, ValueRange results,
+                                     SmallVectorImpl<llvm::Value *> &yielded) {
+  llvm::Value *outer = mask;
+  mask = armMask;
+  LogicalResult done = emitBlock(*block);
+  mask = outer;
+  if (failed(done))
+    return failure();
+  for (auto [result, value] : llvm::zip_equal(results, block->getTerminator()->getOperands()))
+    yielded.push_back(convertTo(value, result));
+  return success();
+}
+
+LogicalResult KernelEmitter::emitUniformIf(scf::IfOp op) {
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  auto *thenStart = llvm::BasicBlock::Create(context, "then", function);
+  auto *elseStart = llvm::BasicBlock::Create(context, "else", function);
+  auto *merge = llvm::BasicBlock::Create(context, "endif", function);
+  b.CreateCondBr(getBase(op.getCondition()), thenStart, elseStart);
+
+  SmallVector<llvm::Value *> thenValues, elseValues;
+  b.SetInsertPoint(thenStart);
+  if (failed(emitArm(op.thenBlock(), mask, op.getResults(), thenValues)))
+    return failure();
+  llvm::BasicBlock *thenEnd = b.GetInsertBlock();
+  b.CreateBr(merge);
+  b.SetInsertPoint(elseStart);
+  if (op.elseBlock() && failed(emitArm(op.elseBlock(), mask, op.getResults(), elseValues)))
+    return failure();
+  llvm::BasicBlock *elseEnd = b.GetInsertBlock();
+  b.CreateBr(merge);
+
+  b.SetInsertPoint(merge);
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    llvm::PHINode *phi = b.CreatePHI(thenValues[i]->getType(), 2);
+    phi->addIncoming(thenValues[i], thenEnd);
+    phi->addIncoming(elseValues[i], elseEnd);
+    define(result, phi);
+  }
+  return success();
+}
+
+/// Whether running `block` with no lane active is harmless and cheaper than a branch round it.
+bool KernelEmitter::isCheap(Block &block) {
+  constexpr unsigned maxOps = 16, maxAccesses = 4;
+  unsigned ops = 0, accesses = 0;
+  for (Operation &op : block.without_terminator()) {
+    if (isa<LoadOp, StoreOp>(op)) {
+      OperandRange indices = isa<LoadOp>(op) ? cast<LoadOp>(op).getIndices() : cast<StoreOp>(op).getIndices();
+      // One subscript of unit stride: a masked access, which touches nothing under an empty mask.
+      if (indices.size() != 1 || !isContiguous(analysis.getShape(indices.front()).offsets) || ++accesses > maxAccesses)
+        return false;
+    } else if (!isElementwise(op.getName()) ||
+               isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp,
+                   arith::CeilDivSIOp, arith::CeilDivUIOp, arith::RemFOp>(op)) {
+      return false;
+    }
+    if (!isa<arith::ConstantOp>(op) && ++ops > maxOps)
+      return false;
+  }
+  return true;
+}
+
+LogicalResult KernelEmitter::emitDivergentIf(scf::IfOp op) {
+  llvm::Value *condition = b.CreateFreeze(getVector(op.getCondition()));
+  bool flatten = isCheap(*op.thenBlock()) && (!op.elseBlock() || isCheap(*op.elseBlock()));
+
+  // An arm's results are poison where it is skipped: then no lane selects them.
+  auto arm = [&](Block *block, llvm::Value *armMask, SmallVectorImpl<llvm::Value *> &yielded) -> LogicalResult {
+    if (flatten)
+      return emitArm(block, armMask, op.getResults(), yielded);
+    llvm::Function *function = b.GetInsertBlock()->getParent();
+    auto *start = llvm::BasicBlock::Create(context, "some", function);
+    auto *merge = llvm::BasicBlock::Create(context, "skip", function);
+    llvm::BasicBlock *before = b.GetInsertBlock();
+    b.CreateCondBr(anyLane(armMask), start, merge);
+    b.SetInsertPoint(start);
+    if (failed(emitArm(block, armMask, op.getResults(), yielded)))
+      return failure();
+    llvm::BasicBlock *end = b.GetInsertBlock();
+    b.CreateBr(merge);
+    b.SetInsertPoint(merge);
+    for (auto [result, value] : llvm::zip_equal(op.getResults(), yielded)) {
+      if (!analysis.getShape(result).isVarying())
+        continue;
+      llvm::PHINode *phi = b.CreatePHI(value->getType(), 2);
+      phi->addIncoming(value, end);
+      phi->addIncoming(llvm::PoisonValue::get(value->getType()), before);
+      value = phi;
+    }
+    return success();
+  };
+  SmallVector<llvm::Value *> thenValues, elseValues;
+  if (failed(arm(op.thenBlock(), both(mask, condition), thenValues)))
+    return failure();
+  if (op.elseBlock() && failed(arm(op.elseBlock(), both(mask, b.CreateNot(condition)), elseValues)))
+    return failure();
+  for (auto [i, result] : llvm::enumerate(op.getResults()))
+    define(result, analysis.getShape(result).isVarying()
+                       ? b.CreateSelect(condition, thenValues[i], elseValues[i])
+                       : getBase(op.thenYield().getOperand(i))); // the same value on both sides, from before the op
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// scf.for
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelEmitter::emitFor(scf::ForOp op) {
+  return analysis.isDivergent(op) ? emitDivergentFor(op) : emitUniformFor(op);
+}
+
+namespace {
+/// The loop's arithmetic on scalars or vectors. A step past the upper bound must not wrap round to below it, and a
+/// step of 0, which means nothing, must not hang.
+struct Counter {
+  llvm::IRBuilder<> &b;
+  scf::ForOp op;
+  llvm::Value *upper, *step;
+
+  llvm::Value *enters(llvm::Value *lower) {
+    return op.getUnsignedCmp() ? b.CreateICmpULT(lower, upper) : b.CreateICmpSLT(lower, upper);
+  }
+  bool isUnitStep() { return matchPattern(op.getStep(), m_One()); }
+  llvm::Value *next(llvm::Value *value) {
+    bool simple = isUnitStep();
+    return b.CreateAdd(value, step, "", simple && op.getUnsignedCmp(), simple && !op.getUnsignedCmp());
+  }
+  /// `value` is below the upper bound, so the distance between them is exact as an unsigned number.
+  llvm::Value *goesOn(llvm::Value *value, llvm::Value *next) {
+    return isUnitStep() ? enters(next) : b.CreateICmpUGT(b.CreateSub(upper, value), step);
+  }
+};
+} // namespace
+
+static llvm::Value *atLeastOne(llvm::IRBuilder<> &b, llvm::Value *step) {
+  llvm::Value *one = llvm::ConstantInt::get(step->getType(), 1);
+  return b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, step, one);
+}
+
+LogicalResult KernelEmitter::emitUniformFor(scf::ForOp op) {
+  Counter counter{b, op, getBase(op.getUpperBound()), atLeastOne(b, getBase(op.getStep()))};
+  llvm::Value *lower = getBase(op.getLowerBound());
+  SmallVector<llvm::Value *> inits;
+  for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getRegionIterArgs()))
+    inits.push_back(convertTo(init, argument));
+
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock *before = b.GetInsertBlock();
+  auto *body = llvm::BasicBlock::Create(context, "for", function);
+  auto *after = llvm::BasicBlock::Create(context, "for.end", function);
+  b.CreateCondBr(counter.enters(lower), body, after);
+
+  b.SetInsertPoint(body);
+  llvm::PHINode *variable = b.CreatePHI(lower->getType(), 2);
+  variable->addIncoming(lower, before);
+  define(op.getInductionVar(), variable);
+  SmallVector<llvm::PHINode *> carried;
+  for (auto [init, argument] : llvm::zip_equal(inits, op.getRegionIterArgs())) {
+    carried.push_back(b.CreatePHI(init->getType(), 2));
+    carried.back()->addIncoming(init, before);
+    define(argument, carried.back());
+  }
+  SmallVector<llvm::Value *> nexts;
+  if (failed(emitArm(op.getBody(), mask, op.getRegionIterArgs(), nexts)))
+    return failure();
+  llvm::BasicBlock *end = b.GetInsertBlock();
+  llvm::Value *next = counter.next(variable);
+  variable->addIncoming(next, end);
+  for (auto [phi, value] : llvm::zip_equal(carried, nexts))
+    phi->addIncoming(value, end);
+  b.CreateCondBr(counter.goesOn(variable, next), body, after);
+
+  b.SetInsertPoint(after);
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    llvm::PHINode *phi = b.CreatePHI(inits[i]->getType(), 2);
+    phi->addIncoming(inits[i], before);
+    phi->addIncoming(nexts[i], end);
+    define(result, phi);
+  }
+  return success();
+}
+
+LogicalResult KernelEmitter::emitDivergentFor(scf::ForOp op) {
+  bool variesInside = analysis.getShape(op.getInductionVar()).isVarying();
+  Counter counter{b, op, getVector(op.getUpperBound()), atLeastOne(b, getVector(op.getStep()))};
+  llvm::Value *lower = convertTo(op.getLowerBound(), op.getInductionVar());
+  llvm::Value *scalarStep = variesInside ? nullptr : atLeastOne(b, getBase(op.getStep()));
+  llvm::Value *entering = both(mask, b.CreateFreeze(counter.enters(getVector(op.getLowerBound()))));
+  SmallVector<llvm::Value *> inits, results;
+  for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getRegionIterArgs())) {
+    inits.push_back(convertTo(init, argument));
+    results.push_back(getVector(init));
+  }
+
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock *before = b.GetInsertBlock();
+  auto *body = llvm::BasicBlock::Create(context, "for", function);
+  auto *after = llvm::BasicBlock::Create(context, "for.end", function);
+  b.CreateCondBr(anyLane(entering), body, after);
+
+  b.SetInsertPoint(body);
+  auto phiOf = [&](llvm::Value *init) {
+    llvm::PHINode *phi = b.CreatePHI(init->getType(), 2);
+    phi->addIncoming(init, before);
+    return phi;
+  };
+  llvm::PHINode *active = phiOf(entering), *variable = phiOf(lower);
+  define(op.getInductionVar(), variable);
+  // What a lane leaves with is kept beside a value that is a scalar inside the loop; a vector serves as both.
+  SmallVector<llvm::PHINode *> carried, kept;
+  for (auto [i, argument] : llvm::enumerate(op.getRegionIterArgs())) {
+    carried.push_back(phiOf(inits[i]));
+    kept.push_back(analysis.getShape(argument).isVarying() ? carried.back() : phiOf(results[i]));
+    define(argument, carried.back());
+  }
+  llvm::Value *vectorVariable = getVector(op.getInductionVar());
+  llvm::Value *outer = mask;
+  mask = active;
+  LogicalResult done = emitBlock(*op.getBody());
+  mask = outer;
+  if (failed(done))
+    return failure();
+  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
+  SmallVector<llvm::Value *> nextResults;
+  for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
+    llvm::Value *next = b.CreateSelect(active, getVector(value), kept[i]);
+    nextResults.push_back(next);
+    llvm::Value *inside = kept[i] == carried[i] ? next : getBase(value);
+    carried[i]->addIncoming(inside, b.GetInsertBlock());
+    if (kept[i] != carried[i])
+      kept[i]->addIncoming(next, b.GetInsertBlock());
+  }
+  llvm::Value *goesOn = counter.goesOn(vectorVariable, counter.next(vectorVariable));
+  llvm::Value *staying = both(active, b.CreateFreeze(goesOn));
+  variable->addIncoming(variesInside ? b.CreateAdd(variable, counter.step) : b.CreateAdd(variable, scalarStep),
+                        b.GetInsertBlock());
+  active->addIncoming(staying, b.GetInsertBlock());
+  llvm::BasicBlock *end = b.GetInsertBlock();
+  b.CreateCondBr(anyLane(staying), body, after);
+
+  b.SetInsertPoint(after);
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    llvm::PHINode *phi = b.CreatePHI(results[i]->getType(), 2);
+    phi->addIncoming(results[i], before);
+    phi->addIncoming(nextResults[i], end);
+    define(result, phi);
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// scf.while
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelEmitter::emitWhile(scf::WhileOp op) {
+  return analysis.isUniform(op.getConditionOp().getCondition()) ? emitUniformWhile(op) : emitDivergentWhile(op);
+}
+
+LogicalResult KernelEmitter::emitUniformWhile(scf::WhileOp op) {
+  scf::ConditionOp condition = op.getConditionOp();
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  auto *head = llvm::BasicBlock::Create(context, "while", function);
+  auto *body = llvm::BasicBlock::Create(context, "do", function);
+  auto *after = llvm::BasicBlock::Create(context, "while.end", function);
+  SmallVector<llvm::Value *> inits;
+  for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getBeforeArguments()))
+    inits.push_back(convertTo(init, argument));
+  llvm::BasicBlock *before = b.GetInsertBlock();
+  b.CreateBr(head);
+
+  b.SetInsertPoint(head);
+  SmallVector<llvm::PHINode *> carried;
+  for (auto [init, argument] : llvm::zip_equal(inits, op.getBeforeArguments())) {
+    carried.push_back(b.CreatePHI(init->getType(), 2));
+    carried.back()->addIncoming(init, before);
+    define(argument, carried.back());
+  }
+  if (failed(emitBlock(*op.getBeforeBody())))
+    return failure();
+  for (auto [argument, value] : llvm::zip_equal(op.getAfterArguments(), condition.getArgs()))
+    define(argument, convertTo(value, argument));
+  for (auto [result, value] : llvm::zip_equal(op.getResults(), condition.getArgs()))
+    define(result, convertTo(value, result));
+  b.CreateCondBr(getBase(condition.getCondition()), body, after);
+
+  b.SetInsertPoint(body);
+  SmallVector<llvm::Value *> nexts;
+  if (failed(emitArm(op.getAfterBody(), mask, op.getBeforeArguments(), nexts)))
+    return failure();
+  for (auto [phi, value] : llvm::zip_equal(carried, nexts))
+    phi->addIncoming(value, b.GetInsertBlock());
+  b.CreateBr(head);
+  b.SetInsertPoint(after);
+  return success();
+}
+
+LogicalResult KernelEmitter::emitDivergentWhile(scf::WhileOp op) {
+  scf::ConditionOp condition = op.getConditionOp();
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  auto *head = llvm::BasicBlock::Create(context, "while", function);
+  auto *body = llvm::BasicBlock::Create(context, "do", function);
+  auto *after = llvm::BasicBlock::Create(context, "while.end", function);
+  SmallVector<llvm::Value *> inits;
+  for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getBeforeArguments()))
+    inits.push_back(convertTo(init, argument));
+  llvm::Value *starting = activeLanes();
+  llvm::BasicBlock *before = b.GetInsertBlock();
+  b.CreateBr(head);
+
+  b.SetInsertPoint(head);
+  auto phiOf = [&](llvm::Value *init) {
+    llvm::PHINode *phi = b.CreatePHI(init->getType(), 2);
+    phi->addIncoming(init, before);
+    return phi;
+  };
+  llvm::PHINode *active = phiOf(starting);
+  SmallVector<llvm::PHINode *> carried, kept;
+  for (auto [init, argument] : llvm::zip_equal(inits, op.getBeforeArguments())) {
+    carried.push_back(phiOf(init));
+    define(argument, carried.back());
+  }
+  for (Value result : op.getResults())
+    kept.push_back(phiOf(llvm::PoisonValue::get(vectorOf(scalarType(result.getType())))));
+  llvm::Value *outer = mask;
+  llvm::scope_exit restoreMask([&] { mask = outer; });
+  mask = active;
+  if (failed(emitBlock(*op.getBeforeBody())))
+    return failure();
+  SmallVector<llvm::Value *> left;
+  for (auto [phi, value] : llvm::zip_equal(kept, condition.getArgs()))
+    left.push_back(b.CreateSelect(active, getVector(value), phi));
+  for (auto [argument, value] : llvm::zip_equal(op.getAfterArguments(), condition.getArgs()))
+    define(argument, convertTo(value, argument));
+  llvm::Value *staying = both(active, b.CreateFreeze(getVector(condition.getCondition())));
+  b.CreateCondBr(anyLane(staying), body, after);
+
+  b.SetInsertPoint(body);
+  SmallVector<llvm::Value *> nexts;
+  if (failed(emitArm(op.getAfterBody(), staying, op.getBeforeArguments(), nexts)))
+    return failure();
+  llvm::BasicBlock *end = b.GetInsertBlock();
+  active->addIncoming(staying, end);
+  for (auto [phi, value] : llvm::zip_equal(carried, nexts))
+    phi->addIncoming(value, end);
+  for (auto [phi, value] : llvm::zip_equal(kept, left))
+    phi->addIncoming(value, end);
+  b.CreateBr(head);
+
+  b.SetInsertPoint(after);
+  for (auto [result, value] : llvm::zip_equal(op.getResults(), left))
+    define(result, value);
+  return success();
+}
+
+} // namespace qd

@@ -1,0 +1,188 @@
+//===- KernelEmitter.h - a kernel as LLVM IR, its subgroups as vectors -------------------===//
+//
+// Purpose: emits one kernel directly with an IRBuilder. A subgroup of N lanes is a vector of N elements; values that
+// all lanes share stay scalar (LaneShape.h); control flow that diverges runs under masks.
+// Input: a verified kernel after the expansions: no reductions, no tile wider than the subgroup.
+// Output: `void kernel(ptr launch, ptr worker, i64 begin, i64 end)`, which runs the blocks [begin, end) of the grid,
+// counted x fastest. Barriers: Blocks.cpp.
+//
+// Invariants of the emitted code:
+// - `mask` is null while all lanes are active. Code under a mask runs with at least one lane active, except in regions
+//   that are flattened, so scalar loads and loops over uniform conditions need no guard.
+// - Lanes outside the mask hold anything, poison too; a mask itself never has a poison bit. So masks are combined with
+//   selects, not `and`, and a condition is frozen before its bits are used together.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_CODEGEN_CPU_KERNELEMITTER_H
+#define QD_CODEGEN_CPU_KERNELEMITTER_H
+
+#include "codegen/cpu/LaneShape.h"
+#include "codegen/cpu/Segments.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+#include <optional>
+
+namespace qd {
+
+/// The names that generated code and its driver agree on.
+namespace cpu {
+/// Before a kernel's name in its entry's: no kernel takes the name of a library function.
+constexpr llvm::StringLiteral entryPrefix = "kernel.";
+/// `ptr qd_cpu_frame(i64 size, i64 align)`: memory for a suspended subgroup, kept for the worker's next block.
+constexpr llvm::StringLiteral allocateFrame = "qd_cpu_frame";
+/// Bytes before the arguments in a launch record: the grid as three i32 and padding; then 16 bytes an argument: a
+/// scalar's bits, or a buffer's address and element count.
+constexpr unsigned recordHeader = 16, recordArg = 16;
+/// Alignment of a block's shared memory and of each array in it.
+constexpr unsigned sharedAlignment = 64;
+} // namespace cpu
+
+/// Instructions of this machine that the emitter asks for by name, beside what LLVM finds by itself.
+struct NativeFeatures {
+  bool avx2 = false, avx512 = false;
+  bool fp16 = false; ///< arithmetic on f16
+};
+
+/// A value over the lanes: `base` (lane 0's, where the shape is known) or `vector` (where it varies).
+struct LaneValue {
+  llvm::Value *base = nullptr;
+  llvm::Value *vector = nullptr;
+};
+
+class KernelEmitter {
+public:
+  KernelEmitter(KernelOp kernel, unsigned lanes, NativeFeatures features, llvm::Module &module);
+
+  /// Diagnoses what it cannot lower at the op.
+  mlir::LogicalResult emit();
+
+  bool usesCoroutines() const { return suspends; }
+
+private:
+  KernelOp kernel;
+  unsigned lanes;
+  NativeFeatures features;
+  llvm::Module &module;
+  llvm::LLVMContext &context;
+  llvm::IRBuilder<> b;
+  LaneAnalysis analysis;
+  Segments segments;
+  llvm::DenseMap<mlir::Value, llvm::AllocaInst *> slots;
+  bool suspends = false; ///< subgroups are coroutines
+
+  llvm::DenseMap<mlir::Value, LaneValue> values;
+  llvm::DenseMap<mlir::Operation *, unsigned> sharedOffsets;
+  llvm::Value *mask = nullptr;
+
+  /// What a subgroup's code refers to.
+  struct Frame {
+    llvm::Value *record = nullptr, *shared = nullptr;
+    std::array<llvm::Value *, 3> grid, block;  ///< i32
+    llvm::Value *firstThread = nullptr;        ///< i32: the subgroup's number times its lanes
+    llvm::SmallVector<LaneValue> args;         ///< scalars, or buffers' addresses
+    llvm::SmallVector<llvm::Value *> counts;   ///< i64: buffers' element counts
+    llvm::Value *handle = nullptr;             ///< of the coroutine
+    llvm::BasicBlock *suspendBlock = nullptr;
+  } frame;
+
+  // Types and values
+  llvm::Type *scalarType(mlir::Type type);
+  llvm::VectorType *vectorOf(llvm::Type *element) { return llvm::FixedVectorType::get(element, lanes); }
+  llvm::Type *representation(mlir::Value value);
+  llvm::Constant *offsetsVector(const LaneOffsets &offsets, llvm::Type *element);
+  llvm::Constant *lanesVector(llvm::function_ref<int64_t(unsigned lane)> element, llvm::Type *type);
+  llvm::Constant *maskVector(llvm::function_ref<bool(unsigned lane)> element);
+  llvm::Value *splat(llvm::Value *scalar) { return b.CreateVectorSplat(lanes, scalar); }
+  llvm::Value *getBase(mlir::Value value) { return values.lookup(value).base; }
+  llvm::Value *getVector(mlir::Value value);
+  void define(mlir::Value value, llvm::Value *scalarOrVector);
+  llvm::Value *convertTo(mlir::Value from, mlir::Value shapedLike);
+
+  // Masks
+  llvm::Value *allLanes() { return llvm::Constant::getAllOnesValue(vectorOf(b.getInt1Ty())); }
+  llvm::Value *activeLanes() { return mask ? mask : allLanes(); }
+  llvm::Value *both(llvm::Value *outer, llvm::Value *inner);
+  llvm::Value *bits(llvm::Value *mask);
+  llvm::Value *anyLane(llvm::Value *mask);
+  llvm::Value *extractLane(llvm::Value *vector, llvm::Value *lane);
+  std::optional<uint64_t> constantBits(llvm::Value *mask);
+
+  // Blocks.cpp: the launch record, the loop over blocks and their subgroups, and suspending
+  llvm::Function *createEntry();
+  void loadLaunch();
+  mlir::LogicalResult emitSubgroups();
+  mlir::LogicalResult emitSegment(const Segment &segment, llvm::Value *number, bool partial);
+  void enterSubgroup(llvm::Value *number, bool partial);
+  void createSlots();
+  uint64_t getSlotBytes();
+  mlir::LogicalResult emitSubgroupLoop(unsigned count, llvm::function_ref<mlir::LogicalResult(llvm::Value *)> body);
+  mlir::LogicalResult emitCoroutine(llvm::StringRef name, bool partial, llvm::Function *&result);
+  mlir::LogicalResult emitCoroutineDriver(llvm::Value *worker);
+  void emitSuspend(bool final);
+  unsigned sharedBytes = 0;
+
+public:
+  unsigned getSharedBytes() const { return sharedBytes; }
+  llvm::ArrayRef<bool> getNarrowDims() const { return analysis.getNarrowDims(); }
+
+private:
+  // One op
+  mlir::LogicalResult emitBlock(mlir::Block &block);
+  mlir::LogicalResult emitOp(mlir::Operation &op);
+  mlir::LogicalResult unsupported(mlir::Operation &op);
+  mlir::LogicalResult emitElementwise(mlir::Operation &op);
+  llvm::Value *emitBaseOp(mlir::Operation &op);
+  llvm::Value *emitDivision(mlir::Operation &op, llvm::ArrayRef<llvm::Value *> operands);
+  llvm::Value *emitSmallFloat(mlir::Operation &op, llvm::ArrayRef<llvm::Value *> operands);
+
+  // ControlFlow.cpp
+  mlir::LogicalResult emitIf(mlir::scf::IfOp op);
+  mlir::LogicalResult emitUniformIf(mlir::scf::IfOp op);
+  mlir::LogicalResult emitDivergentIf(mlir::scf::IfOp op);
+  mlir::LogicalResult emitArm(mlir::Block *block, llvm::Value *armMask, mlir::ValueRange results,
+                              llvm::SmallVectorImpl<llvm::Value *> &yielded);
+  bool isCheap(mlir::Block &block);
+  mlir::LogicalResult emitFor(mlir::scf::ForOp op);
+  mlir::LogicalResult emitUniformFor(mlir::scf::ForOp op);
+  mlir::LogicalResult emitDivergentFor(mlir::scf::ForOp op);
+  mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
+  mlir::LogicalResult emitUniformWhile(mlir::scf::WhileOp op);
+  mlir::LogicalResult emitDivergentWhile(mlir::scf::WhileOp op);
+
+  // Index.cpp
+  void emitThreadId(mlir::Value result, Dim dim, bool global);
+  mlir::LogicalResult emitIndexOp(mlir::Operation &op, bool &handled);
+
+  // Memory.cpp
+  struct Address {
+    llvm::Value *pointer = nullptr;        ///< the array's start, or lane 0's element where `isKnown`
+    bool isKnown = false;                  ///< the elements stand at `offsets` from `pointer`
+    const LaneOffsets *offsets = nullptr;
+    llvm::Value *elements = nullptr;       ///< otherwise: a vector of subscripts
+  };
+  llvm::Value *arrayPointer(mlir::Value array);
+  Address locate(mlir::Value array, mlir::OperandRange indices, llvm::ArrayRef<int64_t> literals, llvm::Type *element);
+  llvm::Value *lanePointers(const Address &address, llvm::Type *element);
+  llvm::Value *lanePointer(const Address &address, llvm::Type *element, unsigned lane);
+  bool isContiguous(const LaneOffsets *offsets);
+  void emitLoad(LoadOp op);
+  void emitStore(StoreOp op);
+  llvm::Value *emitVectorLoad(const Address &address, llvm::Type *element, llvm::Value *active,
+                              llvm::Value *otherwise);
+
+  // Subgroup.cpp
+  llvm::Value *permute(llvm::Value *vector, llvm::ArrayRef<int> sources);
+  llvm::Value *permute(llvm::Value *vector, llvm::Value *sources);
+  llvm::Value *permuteWords(llvm::Value *words, llvm::Value *sources);
+  mlir::LogicalResult emitSubgroupOp(mlir::Operation &op, bool &handled);
+  void emitShuffle(mlir::Operation &op, llvm::Value *lane, std::optional<int32_t> constant, unsigned tile,
+                   bool poisonEdge);
+  void emitVote(mlir::Operation &op, mlir::Value predicate, unsigned tile, bool all);
+};
+
+} // namespace qd
+
+#endif

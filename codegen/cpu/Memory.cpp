@@ -1,0 +1,234 @@
+//===- Memory.cpp - loads and stores of a whole subgroup ---------------------------------------------===//
+//
+// The subscript's shape chooses the instruction: one scalar access where all lanes name one element, one vector access
+// where they name consecutive ones, a gather or scatter otherwise. Where a mask is on, the access is masked, and lanes
+// outside it touch no memory. Elements travel as integers of their storage size: an i1 as a byte, f16 and bf16 as i16.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/KernelEmitter.h"
+
+using namespace mlir;
+
+namespace qd {
+
+static Type getElement(Value array) {
+  if (auto buffer = dyn_cast<BufferType>(array.getType()))
+    return buffer.getElementType();
+  return cast<SharedType>(array.getType()).getElementType();
+}
+
+/// The type that an element has in memory.
+static llvm::Type *storageType(llvm::LLVMContext &context, Type element) {
+  if (element.isF32())
+    return llvm::Type::getFloatTy(context);
+  if (element.isF64())
+    return llvm::Type::getDoubleTy(context);
+  return llvm::IntegerType::get(context, 8 * getStorageBytes(element));
+}
+
+static llvm::Value *fromStorage(llvm::IRBuilder<> &b, llvm::Value *stored, llvm::Type *scalar) {
+  llvm::Type *type = stored->getType()->getWithNewType(scalar);
+  if (scalar->isIntegerTy(1))
+    return b.CreateICmpNE(stored, llvm::Constant::getNullValue(stored->getType()));
+  return b.CreateBitCast(stored, type);
+}
+
+static llvm::Value *toStorage(llvm::IRBuilder<> &b, llvm::Value *value, llvm::Type *storage) {
+  llvm::Type *type = value->getType()->getWithNewType(storage);
+  return value->getType()->getScalarType()->isIntegerTy(1) ? b.CreateZExt(value, type) : b.CreateBitCast(value, type);
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+llvm::Value *KernelEmitter::arrayPointer(Value array) {
+  if (auto alloc = array.getDefiningOp<SharedAllocOp>())
+    return b.CreateConstGEP1_64(b.getInt8Ty(), frame.shared, sharedOffsets.lookup(alloc));
+  return getBase(array);
+}
+
+/// Row-major: ((i0 * extent 1 + i1) * extent 2 + i2) ..
+KernelEmitter::Address KernelEmitter::locate(Value array, OperandRange indices, ArrayRef<int64_t> literals,
+                                             llvm::Type *element) {
+  SmallVector<int64_t> strides(literals.size(), 1);
+  if (auto shared = dyn_cast<SharedType>(array.getType()))
+    for (int i = int(literals.size()) - 2; i >= 0; --i)
+      strides[i] = strides[i + 1] * shared.getShape()[i + 1];
+
+  bool known = llvm::none_of(indices, [&](Value index) { return analysis.getShape(index).isVarying(); });
+  // A shared array has fewer than 2^31 elements, so the sum of i32 subscripts in bounds stays in i32, which gathers
+  // take as it is.
+  llvm::Value *sum = nullptr, *uniformSum = b.getInt64(0);
+  LaneOffsets offsets(lanes, 0);
+  auto operand = indices.begin();
+  auto add = [&](llvm::Value *&to, llvm::Value *term, int64_t stride) {
+    if (stride != 1)
+      term = b.CreateMul(term, llvm::ConstantInt::get(term->getType(), stride));
+    to = to ? b.CreateAdd(to, term) : term;
+  };
+  for (auto [literal, stride] : llvm::zip_equal(literals, strides)) {
+    if (literal != ShapedType::kDynamic) {
+      add(uniformSum, b.getInt64(literal), stride);
+      continue;
+    }
+    Value index = *operand++;
+    LaneShape shape = analysis.getShape(index);
+    if (shape.isUniform() || known) {
+      add(uniformSum, b.CreateSExt(getBase(index), b.getInt64Ty()), stride);
+      for (unsigned lane = 0; shape.offsets && lane < lanes; ++lane)
+        offsets[lane] += (*shape.offsets)[lane] * stride;
+    } else {
+      add(sum, getVector(index), stride);
+    }
+  }
+  Address address;
+  address.pointer = b.CreateGEP(element, arrayPointer(array), uniformSum);
+  address.isKnown = known;
+  address.offsets = known ? analysis.intern(std::move(offsets)) : nullptr;
+  address.elements = sum;
+  return address;
+}
+
+bool KernelEmitter::isContiguous(const LaneOffsets *offsets) {
+  if (!offsets)
+    return false;
+  for (unsigned lane = 0; lane < lanes; ++lane)
+    if ((*offsets)[lane] != int64_t(lane))
+      return false;
+  return true;
+}
+
+llvm::Value *KernelEmitter::lanePointers(const Address &address, llvm::Type *element) {
+  llvm::Value *elements = address.elements;
+  if (address.isKnown)
+    elements = address.offsets ? offsetsVector(*address.offsets, b.getInt64Ty())
+                               : llvm::Constant::getNullValue(vectorOf(b.getInt64Ty()));
+  return b.CreateGEP(element, address.pointer, elements);
+}
+
+llvm::Value *KernelEmitter::lanePointer(const Address &address, llvm::Type *element, unsigned lane) {
+  if (!address.isKnown)
+    return b.CreateGEP(element, address.pointer, b.CreateExtractElement(address.elements, uint64_t(lane)));
+  return b.CreateConstGEP1_64(element, address.pointer, address.offsets ? (*address.offsets)[lane] : 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Loads
+//===----------------------------------------------------------------------===//
+
+/// One vector, of storage elements; `active` null for all lanes.
+llvm::Value *KernelEmitter::emitVectorLoad(const Address &address, llvm::Type *element, llvm::Value *active,
+                                           llvm::Value *otherwise) {
+  llvm::Type *type = vectorOf(element);
+  llvm::Align alignment(element->getPrimitiveSizeInBits() / 8);
+  if (address.isKnown && isContiguous(address.offsets)) {
+    if (!active)
+      return b.CreateAlignedLoad(type, address.pointer, alignment);
+    return b.CreateMaskedLoad(type, address.pointer, alignment, active, otherwise);
+  }
+  return b.CreateMaskedGather(type, lanePointers(address, element), alignment, active ? active : allLanes(), otherwise);
+}
+
+void KernelEmitter::emitLoad(LoadOp op) {
+  llvm::Type *scalar = scalarType(op.getType()), *element = storageType(context, op.getType());
+  Address address = locate(op.getArray(), op.getIndices(), op.getStaticIndices(), element);
+  Value predicate = op.getPredicate();
+  llvm::Align alignment(element->getPrimitiveSizeInBits() / 8);
+  bool oneElement = address.isKnown && !address.offsets;
+
+  if (!oneElement) {
+    llvm::Value *active = mask, *otherwise = nullptr;
+    if (predicate) {
+      active = both(mask, b.CreateFreeze(getVector(predicate)));
+      otherwise = toStorage(b, getVector(op.getOtherwise()), element);
+    }
+    return define(op.getResult(), fromStorage(b, emitVectorLoad(address, element, active, otherwise), scalar));
+  }
+
+  // One element for all lanes. Lanes whose predicate is off have their own value.
+  auto load = [&] { return fromStorage(b, b.CreateAlignedLoad(element, address.pointer, alignment), scalar); };
+  if (!predicate)
+    return define(op.getResult(), load());
+  bool uniform = analysis.isUniform(predicate);
+  llvm::Value *wanted = uniform ? getBase(predicate) : anyLane(both(mask, b.CreateFreeze(getVector(predicate))));
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock *before = b.GetInsertBlock();
+  auto *access = llvm::BasicBlock::Create(context, "load", function);
+  auto *merge = llvm::BasicBlock::Create(context, "load.end", function);
+  b.CreateCondBr(wanted, access, merge);
+  b.SetInsertPoint(access);
+  llvm::Value *loaded = load();
+  b.CreateBr(merge);
+  b.SetInsertPoint(merge);
+  llvm::PHINode *phi = b.CreatePHI(scalar, 2);
+  phi->addIncoming(loaded, access);
+  phi->addIncoming(llvm::PoisonValue::get(scalar), before);
+  if (!analysis.getShape(op.getResult()).isVarying())
+    return define(op.getResult(), b.CreateSelect(wanted, phi, getBase(op.getOtherwise())));
+  define(op.getResult(), b.CreateSelect(getVector(predicate), splat(phi), getVector(op.getOtherwise())));
+}
+
+//===----------------------------------------------------------------------===//
+// Stores
+//===----------------------------------------------------------------------===//
+
+void KernelEmitter::emitStore(StoreOp op) {
+  Type type = getElement(op.getArray());
+  llvm::Type *element = storageType(context, type);
+  Address address = locate(op.getArray(), op.getIndices(), op.getStaticIndices(), element);
+  llvm::Align alignment(element->getPrimitiveSizeInBits() / 8);
+  Value predicate = op.getPredicate(), value = op.getValue();
+  bool oneElement = address.isKnown && !address.offsets;
+
+  llvm::Value *active = mask;
+  if (predicate)
+    active = both(mask, b.CreateFreeze(getVector(predicate)));
+  auto storeLane = [&](llvm::Value *lane, llvm::Value *pointer) {
+    llvm::Value *scalar =
+        analysis.isUniform(value) ? getBase(value) : extractLane(getVector(value), lane);
+    b.CreateAlignedStore(toStorage(b, scalar, element), pointer, alignment);
+  };
+
+  // A mask known here with few lanes, as of a tile's first lanes: one scalar store each.
+  constexpr int fewLanes = 4;
+  if (std::optional<uint64_t> known = active ? constantBits(active) : std::nullopt) {
+    if (!*known)
+      return;
+    if (llvm::popcount(*known) <= fewLanes) {
+      unsigned last = 63 - llvm::countl_zero(*known);
+      for (unsigned lane = 0; lane <= last; ++lane)
+        if (*known >> lane & 1 && (!oneElement || lane == last))
+          storeLane(b.getInt64(lane), lanePointer(address, element, lane));
+      return;
+    }
+  }
+  // Of lanes that write one element, the last one's value stays.
+  if (oneElement) {
+    if (!active)
+      return storeLane(b.getInt64(lanes - 1), address.pointer);
+    llvm::Value *set = bits(active);
+    llvm::Function *function = b.GetInsertBlock()->getParent();
+    auto *access = llvm::BasicBlock::Create(context, "store", function);
+    auto *merge = llvm::BasicBlock::Create(context, "store.end", function);
+    b.CreateCondBr(b.CreateICmpNE(set, b.getIntN(lanes, 0)), access, merge);
+    b.SetInsertPoint(access);
+    llvm::Value *leading = b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, set, b.getTrue());
+    llvm::Value *last = b.CreateSub(b.getIntN(lanes, lanes - 1), leading);
+    storeLane(b.CreateZExt(last, b.getInt64Ty()), address.pointer);
+    b.CreateBr(merge);
+    return b.SetInsertPoint(merge);
+  }
+  llvm::Value *vector = toStorage(b, getVector(value), element);
+  if (address.isKnown && isContiguous(address.offsets)) {
+    if (active)
+      b.CreateMaskedStore(vector, address.pointer, alignment, active);
+    else
+      b.CreateAlignedStore(vector, address.pointer, alignment);
+    return;
+  }
+  b.CreateMaskedScatter(vector, lanePointers(address, element), alignment, active ? active : allLanes());
+}
+
+} // namespace qd

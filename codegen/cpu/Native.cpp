@@ -1,0 +1,154 @@
+//===- Native.cpp - target machine, pipeline and JIT ---------------------------------------------------------===//
+
+#include "codegen/cpu/Native.h"
+
+#include "codegen/cpu/LibraryCalls.h"
+
+#include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/IR/PassManager.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/Coroutines/CoroCleanup.h"
+#include "llvm/Transforms/Coroutines/CoroEarly.h"
+#include "llvm/Transforms/Coroutines/CoroSplit.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/ADCE.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/GVN.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include <mutex>
+
+using namespace llvm;
+
+namespace qd::cpu {
+
+Expected<orc::JITTargetMachineBuilder> describeHost(unsigned optLevel) {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    InitializeNativeTarget();
+    InitializeNativeTargetAsmPrinter();
+  });
+  Expected<orc::JITTargetMachineBuilder> builder = orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  // The conversions of these features flush subnormal bf16 numbers to zero.
+  builder->getFeatures().AddFeature("avx512bf16", false);
+  builder->getFeatures().AddFeature("avxneconvert", false);
+  builder->getOptions().AllowFPOpFusion = FPOpFusion::Strict;
+  builder->setCodeGenOptLevel(optLevel == 0   ? CodeGenOptLevel::None
+                              : optLevel == 1 ? CodeGenOptLevel::Less
+                                              : CodeGenOptLevel::Default);
+  return builder;
+}
+
+void prepare(Module &module, const TargetMachine &machine) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+}
+
+NativeFeatures getFeatures(const TargetMachine &machine) {
+  NativeFeatures features;
+  if (machine.getTargetTriple().isX86()) {
+    const MCSubtargetInfo &info = *machine.getMCSubtargetInfo();
+    features.avx2 = info.checkFeatures("+avx2");
+    features.avx512 = info.checkFeatures("+avx512f");
+    features.fp16 = info.checkFeatures("+avx512fp16");
+  }
+  return features;
+}
+
+//===----------------------------------------------------------------------===//
+// Optimisation
+//===----------------------------------------------------------------------===//
+
+/// What pays on code that comes as SSA from the emitter: no promotion of memory, no inlining, no vectoriser.
+static FunctionPassManager buildSimplification() {
+  FunctionPassManager passes;
+  passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(InstCombinePass());
+  passes.addPass(SimplifyCFGPass());
+  return passes;
+}
+
+static FunctionPassManager buildLoopOptimisation() {
+  FunctionPassManager passes;
+  LoopPassManager loops;
+  loops.addPass(LICMPass(LICMOptions()));
+  passes.addPass(createFunctionToLoopPassAdaptor(std::move(loops), /*UseMemorySSA=*/true));
+  LoopPassManager unrolling;
+  unrolling.addPass(LoopFullUnrollPass());
+  passes.addPass(createFunctionToLoopPassAdaptor(std::move(unrolling)));
+  passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(InstCombinePass());
+  passes.addPass(SimplifyCFGPass());
+  passes.addPass(ADCEPass());
+  return passes;
+}
+
+void optimise(Module &module, TargetMachine &machine, unsigned optLevel, bool hasCoroutines) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager components;
+  ModuleAnalysisManager modules;
+  PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+
+  for (Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    function.addFnAttr("target-features", machine.getTargetFeatureString());
+    // Wide vectors are what the code consists of; splitting them saves no clock here.
+    function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr("min-legal-vector-width", "512");
+    function.addFnAttr(Attribute::NoUnwind);
+  }
+
+  ModulePassManager passes;
+  if (hasCoroutines)
+    passes.addPass(CoroEarlyPass());
+  if (optLevel)
+    passes.addPass(createModuleToFunctionPassAdaptor(buildSimplification()));
+  if (hasCoroutines) {
+    passes.addPass(createModuleToPostOrderCGSCCPassAdaptor(CoroSplitPass(/*OptimizeFrame=*/optLevel > 0)));
+    passes.addPass(CoroCleanupPass());
+  }
+  if (optLevel)
+    passes.addPass(createModuleToFunctionPassAdaptor(buildLoopOptimisation()));
+  passes.run(module, modules);
+}
+
+//===----------------------------------------------------------------------===//
+// JIT
+//===----------------------------------------------------------------------===//
+
+Expected<std::unique_ptr<orc::LLJIT>> createJIT(orc::JITTargetMachineBuilder builder) {
+  Expected<std::unique_ptr<orc::LLJIT>> jit =
+      orc::LLJITBuilder()
+          .setJITTargetMachineBuilder(std::move(builder))
+          .setLinkProcessSymbolsByDefault(false)
+          .setPlatformSetUp(orc::setUpInactivePlatform)
+          .create();
+  if (!jit)
+    return jit.takeError();
+  orc::SymbolMap symbols;
+  for (const LibraryCall &call : getLibraryCalls())
+    symbols[(*jit)->mangleAndIntern(call.name)] = {orc::ExecutorAddr::fromPtr(call.address),
+                                                   JITSymbolFlags::Exported | JITSymbolFlags::Callable};
+  if (Error error = (*jit)->getMainJITDylib().define(orc::absoluteSymbols(std::move(symbols))))
+    return std::move(error);
+  return jit;
+}
+
+} // namespace qd::cpu

@@ -1,0 +1,300 @@
+//===- Program.cpp - the cpu device --------------------------------------------------------------------------------===//
+//
+// Purpose: implements createCPUProgram and emitCPUText. IR for all kernels is made at once, so that what is not
+// supported is known before a launch; a kernel is optimised and compiled at its first launch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CPU.h"
+
+#include "codegen/HostProgram.h"
+#include "codegen/cpu/KernelEmitter.h"
+#include "codegen/cpu/Native.h"
+#include "codegen/cpu/ThreadPool.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cfenv>
+#include <map>
+
+using namespace mlir;
+
+namespace qd {
+
+namespace {
+/// What a launch must know of a kernel beside its code.
+struct KernelFacts {
+  bool hasCoroutines = false;
+  unsigned sharedBytes = 0;
+  std::array<unsigned, 3> block = {};
+  std::array<bool, 3> narrowDims = {}; ///< dimensions in which an i32 numbers all threads
+};
+} // namespace
+
+/// Emits and verifies one kernel.
+static LogicalResult emitKernel(KernelOp kernel, const Target &target, const llvm::TargetMachine &machine,
+                                llvm::Module &module, KernelFacts &facts) {
+  cpu::prepare(module, machine);
+  KernelEmitter emitter(kernel, target.subgroupSize, cpu::getFeatures(machine), module);
+  if (failed(emitter.emit()))
+    return failure();
+  facts.hasCoroutines |= emitter.usesCoroutines();
+  facts.sharedBytes = emitter.getSharedBytes();
+  llvm::copy(emitter.getNarrowDims(), facts.narrowDims.begin());
+  facts.block = {unsigned(kernel.getBlockDim(0)), unsigned(kernel.getBlockDim(1)), unsigned(kernel.getBlockDim(2))};
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(module, &stream))
+    return kernel.emitError() << "internal error: invalid LLVM IR for cpu: " << problem;
+  return success();
+}
+
+static FailureOr<std::unique_ptr<llvm::TargetMachine>> createMachine(ModuleOp module,
+                                                                     llvm::orc::JITTargetMachineBuilder builder) {
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = builder.createTargetMachine();
+  if (!machine)
+    return module.emitError() << "no code for this machine: " << llvm::toString(machine.takeError());
+  return std::move(*machine);
+}
+
+static FailureOr<llvm::orc::JITTargetMachineBuilder> describeHost(ModuleOp module, unsigned optLevel) {
+  llvm::Expected<llvm::orc::JITTargetMachineBuilder> builder = cpu::describeHost(optLevel);
+  if (!builder)
+    return module.emitError() << "no code for this machine: " << llvm::toString(builder.takeError());
+  return *builder;
+}
+
+FailureOr<std::string> emitCPUText(ModuleOp module, const Target &target, const CodegenOptions &options,
+                                   CPUText form) {
+  auto builder = describeHost(module, options.optLevel);
+  if (failed(builder))
+    return failure();
+  auto machine = createMachine(module, *builder);
+  if (failed(machine))
+    return failure();
+  llvm::LLVMContext context;
+  llvm::Module code("qir", context);
+  KernelFacts facts;
+  for (KernelOp kernel : module.getOps<KernelOp>())
+    if (failed(emitKernel(kernel, target, **machine, code, facts)))
+      return failure();
+  cpu::optimise(code, **machine, options.optLevel, facts.hasCoroutines);
+
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  if (form == CPUText::LLVM) {
+    code.print(stream, nullptr);
+    return text.str().str();
+  }
+  llvm::legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return module.emitError() << "this machine's backend prints no assembly";
+  passes.run(code);
+  return text.str().str();
+}
+
+//===----------------------------------------------------------------------===//
+// The program
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What a worker needs while it runs blocks of a kernel; generated code reads the first two members.
+struct WorkerMemory {
+  void *shared;
+  void **frames;
+  std::vector<void *> frameStorage;
+
+  WorkerMemory(unsigned sharedBytes, unsigned subgroups) : frameStorage(subgroups, nullptr) {
+    size_t bytes = llvm::alignTo(std::max(sharedBytes, 1u), cpu::sharedAlignment);
+    shared = std::aligned_alloc(cpu::sharedAlignment, bytes);
+    frames = frameStorage.data();
+  }
+  ~WorkerMemory() {
+    std::free(shared);
+    for (void *frame : frameStorage)
+      std::free(frame);
+  }
+};
+
+using Entry = void (*)(const void *launch, const void *worker, uint64_t begin, uint64_t end);
+
+struct Kernel {
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> module; ///< until the first launch
+  KernelFacts facts;
+  unsigned subgroups = 0;
+  std::vector<bool> isBuffer; ///< by argument
+
+  std::once_flag compiled;
+  Entry entry = nullptr;
+  std::string problem;
+
+  std::mutex mutex;
+  std::vector<std::unique_ptr<WorkerMemory>> idle;
+
+  std::unique_ptr<WorkerMemory> acquire() {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (idle.empty())
+      return std::make_unique<WorkerMemory>(facts.sharedBytes, subgroups);
+    std::unique_ptr<WorkerMemory> memory = std::move(idle.back());
+    idle.pop_back();
+    return memory;
+  }
+  void release(std::unique_ptr<WorkerMemory> memory) {
+    std::lock_guard<std::mutex> lock(mutex);
+    idle.push_back(std::move(memory));
+  }
+};
+
+/// Round to nearest and no flushing of subnormals, whatever the calling thread is set to.
+class StrictFloats {
+public:
+  StrictFloats() {
+    std::fegetenv(&saved);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~StrictFloats() { std::fesetenv(&saved); }
+
+private:
+  std::fenv_t saved;
+};
+
+/// Programs with the same number of threads share one pool while any of them lives.
+std::shared_ptr<cpu::ThreadPool> getPool(unsigned threads) {
+  static std::mutex mutex;
+  static std::map<unsigned, std::weak_ptr<cpu::ThreadPool>> pools;
+  std::lock_guard<std::mutex> lock(mutex);
+  std::weak_ptr<cpu::ThreadPool> &slot = pools[threads];
+  std::shared_ptr<cpu::ThreadPool> pool = slot.lock();
+  if (!pool)
+    slot = pool = std::make_shared<cpu::ThreadPool>(threads);
+  return pool;
+}
+
+class CPUProgram : public HostProgram {
+public:
+  CPUProgram(const HostOptions &options) : options(options) {}
+
+  LogicalResult build(ModuleOp module, const Target &target);
+  llvm::Error launch(StringRef name, std::array<uint32_t, 3> grid, ArrayRef<HostArg> args) override;
+
+private:
+  HostOptions options;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::mutex compiling;
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+  llvm::StringMap<Kernel> kernels;
+  std::once_flag pooled;
+  std::shared_ptr<cpu::ThreadPool> pool;
+
+  void compile(Kernel &kernel, StringRef name);
+};
+} // namespace
+
+LogicalResult CPUProgram::build(ModuleOp module, const Target &target) {
+  auto builder = describeHost(module, options.optLevel);
+  if (failed(builder))
+    return failure();
+  auto created = createMachine(module, *builder);
+  if (failed(created))
+    return failure();
+  machine = std::move(*created);
+  for (KernelOp op : module.getOps<KernelOp>()) {
+    Kernel &kernel = kernels[op.getSymName()];
+    kernel.context = std::make_unique<llvm::LLVMContext>();
+    kernel.module = std::make_unique<llvm::Module>(op.getSymName(), *kernel.context);
+    if (failed(emitKernel(op, target, *machine, *kernel.module, kernel.facts)))
+      return failure();
+    kernel.subgroups = llvm::divideCeil(op.getNumThreads(), target.subgroupSize);
+    for (Type type : op.getBodyBlock().getArgumentTypes())
+      kernel.isBuffer.push_back(isa<BufferType>(type));
+  }
+  llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> createdJIT = cpu::createJIT(*builder);
+  if (!createdJIT)
+    return module.emitError() << "no code for this machine: " << llvm::toString(createdJIT.takeError());
+  jit = std::move(*createdJIT);
+  return success();
+}
+
+void CPUProgram::compile(Kernel &kernel, StringRef name) {
+  std::lock_guard<std::mutex> lock(compiling);
+  cpu::optimise(*kernel.module, *machine, options.optLevel, kernel.facts.hasCoroutines);
+  llvm::orc::ThreadSafeModule code(std::move(kernel.module), std::move(kernel.context));
+  if (llvm::Error error = jit->addIRModule(std::move(code))) {
+    kernel.problem = llvm::toString(std::move(error));
+    return;
+  }
+  llvm::Expected<llvm::orc::ExecutorAddr> address = jit->lookup((cpu::entryPrefix + name).str());
+  if (address)
+    kernel.entry = address->toPtr<Entry>();
+  else
+    kernel.problem = llvm::toString(address.takeError());
+}
+
+llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, ArrayRef<HostArg> args) {
+  auto found = kernels.find(name);
+  if (found == kernels.end())
+    return llvm::createStringError(llvm::formatv("no kernel '{0}'", name));
+  Kernel &kernel = found->second;
+  if (args.size() != kernel.isBuffer.size())
+    return llvm::createStringError(
+        llvm::formatv("kernel '{0}' takes {1} arguments, found {2}", name, kernel.isBuffer.size(), args.size()));
+  std::call_once(kernel.compiled, [&] { compile(kernel, found->first()); });
+  if (!kernel.entry)
+    return llvm::createStringError(llvm::formatv("kernel '{0}' cannot run on cpu: {1}", name, kernel.problem));
+
+  std::vector<uint64_t> record(cpu::recordHeader / 8 + args.size() * (cpu::recordArg / 8));
+  std::memcpy(record.data(), grid.data(), sizeof(grid));
+  uint64_t *slot = record.data() + cpu::recordHeader / 8;
+  for (auto [arg, isBuffer] : llvm::zip_equal(args, kernel.isBuffer)) {
+    if (arg.isBuffer != isBuffer)
+      return llvm::createStringError(llvm::formatv("kernel '{0}': a buffer stands for a scalar or the reverse", name));
+    slot[0] = arg.isBuffer ? reinterpret_cast<uintptr_t>(arg.data) : arg.bits;
+    slot[1] = arg.count;
+    slot += cpu::recordArg / 8;
+  }
+
+  unsigned __int128 all = static_cast<unsigned __int128>(grid[0]) * grid[1] * grid[2];
+  constexpr uint64_t maxBlocks = uint64_t(1) << 62;
+  if (all > maxBlocks)
+    return llvm::createStringError(llvm::formatv("grid of more than {0} blocks", maxBlocks));
+  for (unsigned dim = 0; dim < 3; ++dim) {
+    constexpr uint64_t limit = uint64_t(1) << 31;
+    uint64_t number = uint64_t(grid[dim]) * (kernel.facts.narrowDims[dim] ? kernel.facts.block[dim] : 1);
+    if (number > limit)
+      return llvm::createStringError(
+          llvm::formatv("kernel '{0}': {1} {2} along {3} exceed what an i32 numbers, 2147483648", name, number,
+                        kernel.facts.narrowDims[dim] ? "threads" : "blocks", StringRef("xyz").substr(dim, 1)));
+  }
+  uint64_t blocks = uint64_t(all);
+  if (!blocks)
+    return llvm::Error::success();
+  std::call_once(pooled, [&] {
+    pool = getPool(options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency()));
+  });
+  unsigned threads = pool->getNumThreads();
+  // Pieces small enough to even out, large enough that taking one costs nothing.
+  uint64_t piece = std::clamp<uint64_t>(blocks / (threads * 8), 1, 1024);
+  std::vector<std::unique_ptr<WorkerMemory>> memories(threads);
+  pool->run(blocks, piece, [&](uint64_t begin, uint64_t end, unsigned worker) {
+    StrictFloats strict;
+    if (!memories[worker])
+      memories[worker] = kernel.acquire();
+    kernel.entry(record.data(), memories[worker].get(), begin, end);
+  });
+  for (std::unique_ptr<WorkerMemory> &memory : memories)
+    if (memory)
+      kernel.release(std::move(memory));
+  return llvm::Error::success();
+}
+
+std::unique_ptr<HostProgram> createCPUProgram(ModuleOp module, const Target &target, const HostOptions &options) {
+  auto program = std::make_unique<CPUProgram>(options);
+  if (failed(program->build(module, target)))
+    return nullptr;
+  return program;
+}
+
+} // namespace qd
