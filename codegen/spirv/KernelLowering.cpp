@@ -61,8 +61,8 @@ void KernelLowering::addModes() {
     variables.append(sharedVariables);
   b.addEntryPoint(function, interface.name, variables);
   b.addExecutionMode(function, ExecutionMode::LocalSize, {interface.localSize, 1, 1});
-  // Subnormals: DenormPreserve is left out, because a driver must not be given what it does not offer, and
-  // lavapipe, which keeps them, does not offer it.
+  // Subnormals: DenormPreserve is left to the runtime, which asks for it where the device offers it. lavapipe keeps
+  // them and does not offer it, NVIDIA offers it and flushes some of them unless asked.
   for (unsigned width : {16u, 32u, 64u}) {
     if (!(floatWidths & width))
       continue;

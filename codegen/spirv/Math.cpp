@@ -93,10 +93,23 @@ static LogicalResult lowerUnary(KernelLowering &l, Operation *op, const OpRow &r
   return l.setResult(op, l.fromF32(l.b.emitExt(function, l.getFloatType(32), l.toF32(value, type)), type));
 }
 
-/// Trunc or RoundEven of an f64. lavapipe gives +0 for negative numbers where it has no instruction for it: the sign
-/// is put back.
+/// An f64 rounded to even: adding 2^52 leaves no room for a fraction. lavapipe has wide vectors in which its own
+/// RoundEven truncates.
+static Id emitRoundEvenMagnitude64(KernelLowering &l, Id value, Type f64) {
+  Id id = l.getType(f64), limit = l.b.getFloat(64, llvm::bit_cast<uint64_t>(0x1p52));
+  Id magnitude = l.b.emitExt(GLSLstd450FAbs, id, value);
+  Id sum = l.emit(Op::OpFAdd, id, {magnitude, limit});
+  Id rounded = l.emit(Op::OpFSub, id, {sum, limit});
+  l.b.decorate(sum, Decoration::NoContraction);
+  l.b.decorate(rounded, Decoration::NoContraction);
+  return l.select(id, l.emitBool(Op::OpFOrdLessThan, {magnitude, limit}), rounded, magnitude);
+}
+
+/// Trunc or RoundEven of an f64. The sign is put back in case the driver lost it on the way to zero, as lavapipe does.
 static Id emitRounding64(KernelLowering &l, GLSLstd450 function, Id value, Type f64) {
-  Id halves = l.toHalves(l.b.emitExt(function, l.getType(f64), value));
+  Id result = function == GLSLstd450RoundEven ? emitRoundEvenMagnitude64(l, value, f64)
+                                              : l.b.emitExt(function, l.getType(f64), value);
+  Id halves = l.toHalves(result);
   Id sign = l.emitU32(Op::OpBitwiseAnd, {l.getHalf(l.toHalves(value), 1), l.getU32(0x80000000)});
   Id high = l.emitU32(Op::OpBitwiseOr, {l.getHalf(halves, 1), sign});
   return l.fromHalves(l.emit(Op::OpCompositeInsert, l.b.getVectorType(l.getU32Type(), 2), {high, halves, 1}), f64);
