@@ -76,6 +76,17 @@ static void castOp(const Site &site) {
       site.builder.CreateCast(Instruction::CastOps(site.code), site.operands[0], site.resultType()));
 }
 
+/// Conversions to i1 go through i32: AMDGCN selects none from bf16.
+static void floatToInteger(const Site &site) {
+  llvm::Type *type = site.resultType();
+  bool isBit = type->getScalarSizeInBits() == 1;
+  llvm::Type *wide = isBit ? llvm::Type::getInt32Ty(type->getContext()) : type->getScalarType();
+  if (auto *vector = dyn_cast<llvm::VectorType>(type))
+    wide = llvm::VectorType::get(wide, vector->getElementCount());
+  llvm::Value *result = site.builder.CreateCast(Instruction::CastOps(site.code), site.operands[0], wide);
+  site.results.push_back(isBit ? site.builder.CreateTrunc(result, type) : result);
+}
+
 static void intrinsic(const Site &site) {
   site.results.push_back(site.builder.CreateIntrinsic(Intrinsic::ID(site.code), {site.operands[0]->getType()},
                                                       site.operands));
@@ -210,8 +221,8 @@ static constexpr Row rows[] = {
     {"arith.truncf", castOp, Instruction::FPTrunc},
     {"arith.sitofp", castOp, Instruction::SIToFP},
     {"arith.uitofp", castOp, Instruction::UIToFP},
-    {"arith.fptosi", castOp, Instruction::FPToSI},
-    {"arith.fptoui", castOp, Instruction::FPToUI},
+    {"arith.fptosi", floatToInteger, Instruction::FPToSI},
+    {"arith.fptoui", floatToInteger, Instruction::FPToUI},
     {"arith.bitcast", castOp, Instruction::BitCast},
 
     {"math.ctpop", intrinsic, Intrinsic::ctpop},
