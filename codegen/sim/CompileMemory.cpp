@@ -70,9 +70,10 @@ Error FunctionCompiler::compileLoadStore(const Instruction &instruction) {
   uint32_t align = getLoadStoreAlignment(&instruction).value();
   unsigned space = pointer->getType()->getPointerAddressSpace();
   auto access = [&](Ref word, unsigned bits, uint64_t offset) {
-    Op &op = emit(isLoad ? memoryHandlers.load : memoryHandlers.store, isLoad ? word : 0, address, isLoad ? 0 : word);
+    unsigned bytes = divideCeil(bits, 8);
+    Op &op = emit(isLoad ? loadHandler(bytes) : storeHandler(bytes), isLoad ? word : 0, address, isLoad ? 0 : word);
     op.bits = bits;
-    op.bytes = divideCeil(bits, 8);
+    op.bytes = bytes;
     op.imm = offset;
     op.align = offset ? 1 : align; // the whole access is aligned
     op.space = space;

@@ -11,6 +11,7 @@ namespace qd::sim {
 
 namespace {
 constexpr uint64_t sliceOperations = 4096;
+constexpr unsigned yieldTurns = 32;
 constexpr unsigned idleTurns = 2048;
 constexpr unsigned holdBranches = 256;
 constexpr unsigned idleRounds = 64;
@@ -232,7 +233,10 @@ void Wave::turnLoop(uint32_t header) {
     turnProgress = launch.lastProgress;
     turns = 0;
   }
-  if (++turns < idleTurns || frame.ready.empty() || !image.chip->nvptx)
+  // A wave that only waits leaves the time to those it waits for.
+  if (++turns % yieldTurns == 0)
+    stop = true;
+  if (turns < idleTurns || frame.ready.empty() || !image.chip->nvptx)
     return;
   // Lanes of one warp make progress independently of each other: where this
   // fragment only spins, let those go on that wait for it to leave the loop.
@@ -403,6 +407,7 @@ Error Launch::run() {
       ++next;
     }
     bool ended = false;
+    uint64_t progressBefore = lastProgress;
     for (auto &block : active) {
       for (auto &wave : block->waves) {
         if (wave->state != Wave::Running)
@@ -427,9 +432,10 @@ Error Launch::run() {
     llvm::erase_if(active, [](const auto &block) { return !block; });
     rounds = ended ? 0 : rounds + 1;
     // Blocks may wait for blocks that have not started yet.
-    if (rounds > idleRounds && limit < mostBlocks && next < total) {
-      ++limit;
-      rounds = idleRounds - 4;
+    bool idle = lastProgress == progressBefore;
+    if ((idle || rounds > idleRounds) && limit < mostBlocks && next < total) {
+      limit += idle ? limit : 1;
+      rounds = 0;
     }
   }
   return Error::success();

@@ -10,9 +10,11 @@
 namespace qd::sim {
 
 struct MemoryHandlers {
-  Handler load, store, atomicRMW, compareExchange, copy, convertAddress, addIndex, allocate;
+  Handler atomicRMW, compareExchange, copy, convertAddress, addIndex, allocate;
 };
 extern const MemoryHandlers memoryHandlers;
+Handler loadHandler(unsigned bytes);
+Handler storeHandler(unsigned bytes);
 
 struct ControlHandlers {
   Handler jump, branch, switchOn, turnLoop, call, ret, unreachable, trap;

@@ -102,7 +102,7 @@ bool Wave::access(const Op &op, unsigned lane, uint64_t address, unsigned space,
 
 namespace {
 
-uint64_t readBytes(const uint8_t *data, unsigned bytes) {
+inline uint64_t readBytes(const uint8_t *data, unsigned bytes) {
   uint64_t value = 0;
   switch (bytes) {
   case 1: return *data;
@@ -113,6 +113,8 @@ uint64_t readBytes(const uint8_t *data, unsigned bytes) {
   }
   return value;
 }
+
+bool isOffset(unsigned space) { return space == SharedSpace || space == PrivateSpace; }
 
 /// Whether that changed the memory.
 bool writeBytes(uint8_t *data, uint64_t value, unsigned bytes) {
@@ -129,13 +131,20 @@ bool anyPoison(const Wave::Place &place, unsigned bytes) {
   return false;
 }
 
-void load(Wave &w, const Op &op) {
+/// `size` is the access's size where it is 1, 2, 4 or 8, else 0.
+template <unsigned size> void load(Wave &w, const Op &op) {
   if (!w.needsValue(op, op.a, "an address"))
     return;
   const uint64_t *address = w.val(op.a);
   uint64_t *out = w.out(op.dst);
   uint64_t keep = lowBits(op.bits), poison = 0;
+  bool isGlobal = !isOffset(op.space);
   w.each([&](unsigned l) {
+    if (size && isGlobal)
+      if (const uint8_t *data = w.globalPlace(address[l] + op.imm, size, op.align, false)) {
+        out[l] = readBytes(data, size) & keep;
+        return;
+      }
     Wave::Place place;
     if (w.stop || !w.access(op, l, address[l] + op.imm, op.space, op.bytes, op.align, false, "load", place))
       return;
@@ -146,17 +155,22 @@ void load(Wave &w, const Op &op) {
   w.setPoison(op.dst, poison);
 }
 
-void store(Wave &w, const Op &op) {
+template <unsigned size> void store(Wave &w, const Op &op) {
   if (!w.needsValue(op, op.a, "an address"))
     return;
   const uint64_t *address = w.val(op.a), *value = w.val(op.b);
   uint64_t poison = w.poisonOf(op.b), keep = lowBits(op.bits);
-  bool changed = false;
+  bool changed = false, isGlobal = !isOffset(op.space);
   w.each([&](unsigned l) {
+    bool isPoison = poison >> l & 1;
+    if (size && isGlobal && !isPoison)
+      if (uint8_t *data = w.globalPlace(address[l] + op.imm, size, op.align, true)) {
+        changed |= writeBytes(data, value[l] & keep, size);
+        return;
+      }
     Wave::Place place;
     if (w.stop || !w.access(op, l, address[l] + op.imm, op.space, op.bytes, op.align, true, "store", place))
       return;
-    bool isPoison = poison >> l & 1;
     if (isPoison && (!place.shadow || (!place.isPrivate && w.image.options.checkSharedStores)))
       return w.fail(op, l, "poison stored");
     if (place.shadow)
@@ -315,7 +329,26 @@ void allocate(Wave &w, const Op &op) {
 
 } // namespace
 
-const MemoryHandlers memoryHandlers = {load,       store,          atomicRMW, compareExchange,
-                                       copyMemory, convertAddress, addIndex,  allocate};
+Handler loadHandler(unsigned bytes) {
+  switch (bytes) {
+  case 1: return load<1>;
+  case 2: return load<2>;
+  case 4: return load<4>;
+  case 8: return load<8>;
+  default: return load<0>;
+  }
+}
+
+Handler storeHandler(unsigned bytes) {
+  switch (bytes) {
+  case 1: return store<1>;
+  case 2: return store<2>;
+  case 4: return store<4>;
+  case 8: return store<8>;
+  default: return store<0>;
+  }
+}
+
+const MemoryHandlers memoryHandlers = {atomicRMW, compareExchange, copyMemory, convertAddress, addIndex, allocate};
 
 } // namespace qd::sim

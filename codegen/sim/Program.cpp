@@ -71,8 +71,10 @@ Error bindArgument(sim::Launch &launch, const sim::Param &param, const SimArg &a
     words[0] = arg.bits & sim::lowBits(param.pieces[0].bits);
     return Error::success();
   }
-  if (!arg.data || uint64_t(arg.bytes) != param.bytes)
-    return wrong("found " + Twine(arg.data ? arg.bytes : 8) + " bytes, expected " + Twine(param.bytes));
+  if (!arg.data)
+    return wrong("found a scalar of 64 bits, expected " + Twine(param.bytes) + " bytes of memory");
+  if (uint64_t(arg.bytes) != param.bytes)
+    return wrong("found " + Twine(arg.bytes) + " bytes, expected " + Twine(param.bytes));
   for (auto [index, piece] : enumerate(param.pieces)) {
     words[index] = 0;
     std::memcpy(&words[index], static_cast<const uint8_t *>(arg.data) + piece.offset, divideCeil(piece.bits, 8));

@@ -124,6 +124,8 @@ public:
   };
   bool access(const Op &op, unsigned lane, uint64_t address, unsigned space, uint64_t bytes,
               uint64_t align, bool write, const char *verb, Place &place);
+  /// The common case of `access`, global memory without any fault; else null.
+  inline uint8_t *globalPlace(uint64_t address, uint64_t bytes, uint64_t align, bool write) const;
   void growPrivate(uint32_t bytes);
   uint64_t convertPointer(uint64_t value, unsigned from, unsigned to) const;
 
@@ -181,6 +183,14 @@ struct Launch {
   void progress() { lastProgress = executed; }
   llvm::Error run();
 };
+
+inline uint8_t *Wave::globalPlace(uint64_t address, uint64_t bytes, uint64_t align, bool write) const {
+  uint64_t allocation = address >> allocationShift, offset = address & offsetMask;
+  if (allocation < FirstAllocation || allocation >= launch.allocations.size() || (address & (align - 1)))
+    return nullptr;
+  const Allocation &memory = launch.allocations[allocation];
+  return offset + bytes <= memory.bytes && (memory.writable || !write) ? memory.data + offset : nullptr;
+}
 
 } // namespace qd::sim
 
