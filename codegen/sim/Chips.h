@@ -22,11 +22,11 @@ struct ChipRules {
 
   // amdgcn
   bool permlane64;
-  bool permlane16;  // permlane16, permlanex16, mov.dpp8, row_xmask
+  bool permlane16; // permlane16, permlanex16, mov.dpp8, row_xmask
   bool permlaneSwap;
-  bool rowShare;    // row_share, row_newbcast
-  bool waveShift;   // wave_shl/shr/rol/ror, row_bcast15/31
-  bool gfx12;       // permlane16.var, ds.bpermute.fi, split barriers
+  bool rowShare;          // row_share, row_newbcast
+  bool waveShift;         // wave_shl/shr/rol/ror, row_bcast15/31
+  bool gfx12;             // permlane16.var, ds.bpermute.fi, split barriers
   unsigned bpermuteReach; // lanes ds_bpermute reaches in a wave64
 };
 

@@ -44,7 +44,14 @@ struct Op {
 };
 
 /// Poison-generating flags of an operation.
-enum : uint32_t { FlagNUW = 1, FlagNSW = 2, FlagExact = 4, FlagDisjoint = 8, FlagNNeg = 16, FlagSameSign = 32 };
+enum : uint32_t {
+  FlagNUW = 1,
+  FlagNSW = 2,
+  FlagExact = 4,
+  FlagDisjoint = 8,
+  FlagNNeg = 16,
+  FlagSameSign = 32
+};
 
 struct Copy {
   Ref dst, src;
@@ -72,6 +79,9 @@ struct Param {
 struct FunctionCode {
   std::string name;
   bool kernel = false;
+  // What the kernel's attributes promise of the block: 0 leaves it open.
+  std::array<uint32_t, 3> requiredBlock = {0, 0, 0};
+  uint32_t leastThreads = 0, mostThreads = 0;
   std::vector<Op> ops;
   std::vector<Edge> edges;
   std::vector<Copy> copies;
@@ -86,7 +96,13 @@ struct FunctionCode {
 /// as generic pointers they lie in an aperture, an allocation of their own.
 constexpr unsigned allocationShift = 40;
 constexpr uint64_t offsetMask = (uint64_t(1) << allocationShift) - 1;
-enum : uint64_t { NullAllocation = 0, SharedAperture = 1, PrivateAperture = 2, ImplicitArgs = 3, FirstAllocation = 4 };
+enum : uint64_t {
+  NullAllocation = 0,
+  SharedAperture = 1,
+  PrivateAperture = 2,
+  ImplicitArgs = 3,
+  FirstAllocation = 4
+};
 
 enum AddressSpace : unsigned {
   GenericSpace = 0,

@@ -57,7 +57,8 @@ private:
 
   llvm::Error placeGlobals();
   llvm::Error initialise(const llvm::Constant &value, std::vector<uint8_t> &bytes, uint64_t offset);
-  llvm::Error appendConstant(const llvm::Constant &value, llvm::SmallVectorImpl<std::pair<uint64_t, bool>> &out);
+  llvm::Error appendConstant(const llvm::Constant &value,
+                             llvm::SmallVectorImpl<std::pair<uint64_t, bool>> &out);
   llvm::Expected<uint64_t> address(const llvm::Constant &value);
 };
 
@@ -102,6 +103,7 @@ public:
   llvm::Error compileCall(const llvm::CallBase &call);
   llvm::Expected<bool> compileGeneric(const llvm::CallBase &call);
   llvm::Expected<bool> compileNVPTX(const llvm::CallBase &call);
+  llvm::Expected<bool> compileWarp(const llvm::CallBase &call); // of NVPTX
   llvm::Expected<bool> compileAMDGCN(const llvm::CallBase &call);
   llvm::Expected<bool> compileLaneMove(const llvm::CallBase &call); // of AMDGCN
 
@@ -141,6 +143,7 @@ private:
   uint32_t edgeTo(const llvm::BasicBlock *from, const llvm::BasicBlock *to);
   void definePhis();
   llvm::Error compileParameters();
+  void readBlockAttributes();
 
   llvm::Error compileBinary(const llvm::Instruction &instruction);
   llvm::Error compileCast(const llvm::CastInst &cast);

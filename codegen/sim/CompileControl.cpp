@@ -209,13 +209,30 @@ Error FunctionCompiler::compileParameters() {
     if (argument.getType()->isPointerTy()) {
       param.pointer = true;
       param.space = argument.getType()->getPointerAddressSpace();
-      if (Type *type = argument.getParamByValType() ? argument.getParamByValType() : argument.getParamByRefType())
+      if (Type *type =
+              argument.getParamByValType() ? argument.getParamByValType() : argument.getParamByRefType())
         param.byValBytes = layout.getTypeAllocSize(type).getFixedValue();
     }
     code.params.push_back(std::move(param));
     values[&argument] = std::move(words);
   }
   return Error::success();
+}
+
+void FunctionCompiler::readBlockAttributes() {
+  auto numbers = [&](StringRef attribute, MutableArrayRef<uint32_t *> into) {
+    SmallVector<StringRef> parts;
+    function.getFnAttribute(attribute).getValueAsString().split(parts, ',', -1, false);
+    for (auto [part, number] : zip(parts, into))
+      if (part.trim().getAsInteger(10, *number))
+        *number = 0;
+  };
+  uint32_t *block[] = {&code.requiredBlock[0], &code.requiredBlock[1], &code.requiredBlock[2]};
+  uint32_t *threads[] = {&code.leastThreads, &code.mostThreads};
+  if (chip.nvptx)
+    numbers("nvvm.reqntid", block);
+  else
+    numbers("amdgpu-flat-work-group-size", threads);
 }
 
 Error FunctionCompiler::checkOperands(const Instruction &instruction) {
@@ -245,6 +262,7 @@ Error FunctionCompiler::run() {
       for (const Instruction &instruction : *item.block)
         if (Error error = checkOperands(instruction))
           return error;
+  readBlockAttributes();
   definePhis();
   for (const Item &item : order) {
     if (item.latchOf) {
@@ -258,9 +276,10 @@ Error FunctionCompiler::run() {
       if (isa<PHINode>(instruction))
         continue;
       currentText = parent.text(instruction);
-      Error error = instruction.isTerminator() ? compileTerminator(instruction)
+      Error error = instruction.isTerminator()   ? compileTerminator(instruction)
                     : isa<CallBase>(instruction) ? compileCall(cast<CallBase>(instruction))
-                    : instruction.mayReadOrWriteMemory() || isa<GetElementPtrInst, AllocaInst, AddrSpaceCastInst>(instruction)
+                    : instruction.mayReadOrWriteMemory() ||
+                            isa<GetElementPtrInst, AllocaInst, AddrSpaceCastInst>(instruction)
                         ? compileMemory(instruction)
                         : compileValue(instruction);
       if (error)
@@ -361,7 +380,8 @@ Error FunctionCompiler::compileCall(const CallBase &callBase) {
     if (!done)
       return done.takeError();
     return *done ? Error::success()
-                 : unsupported(callBase, "intrinsic '" + callee->getName() + "' is not supported on " + chip.name);
+                 : unsupported(callBase,
+                               "intrinsic '" + callee->getName() + "' is not supported on " + chip.name);
   }
   auto found = parent.functionNumbers.find(callee);
   if (found == parent.functionNumbers.end())

@@ -71,7 +71,8 @@ Error FunctionCompiler::compileLoadStore(const Instruction &instruction) {
   unsigned space = pointer->getType()->getPointerAddressSpace();
   auto access = [&](Ref word, unsigned bits, uint64_t offset) {
     unsigned bytes = divideCeil(bits, 8);
-    Op &op = emit(isLoad ? loadHandler(bytes) : storeHandler(bytes), isLoad ? word : 0, address, isLoad ? 0 : word);
+    Op &op = emit(isLoad ? loadHandler(bytes) : storeHandler(bytes), isLoad ? word : 0, address,
+                  isLoad ? 0 : word);
     op.bits = bits;
     op.bytes = bytes;
     op.imm = offset;
@@ -139,6 +140,7 @@ Error FunctionCompiler::compileMemory(const Instruction &instruction) {
       return unsupported(instruction, "the stack exceeds " + Twine(mostPrivateBytes) + " bytes a thread");
     Op &op = emit(memoryHandlers.allocate, define(instruction));
     op.imm = at;
+    op.flags = size->getFixedValue();
     op.space = alloca->getAddressSpace();
     code.privateBytes = alignTo(at + size->getFixedValue(), 256);
     return Error::success();
@@ -149,7 +151,8 @@ Error FunctionCompiler::compileMemory(const Instruction &instruction) {
     auto kind = format(type);
     if (type->isVectorTy() || bits > 64 || bits % 8 || rmw->getOperation() > AtomicRMWInst::USubSat)
       return unsupported(instruction, "this atomic operation is not supported");
-    Op &op = emit(memoryHandlers.atomicRMW, define(instruction), ref(rmw->getPointerOperand()), ref(rmw->getValOperand()));
+    Op &op = emit(memoryHandlers.atomicRMW, define(instruction), ref(rmw->getPointerOperand()),
+                  ref(rmw->getValOperand()));
     op.sub = rmw->getOperation();
     op.flags = kind ? unsigned(*kind) : 0;
     op.bits = bits;
@@ -169,7 +172,8 @@ Error FunctionCompiler::compileMemory(const Instruction &instruction) {
     op.space = exchange->getPointerAddressSpace();
     return Error::success();
   }
-  return unsupported(instruction, "instruction '" + Twine(instruction.getOpcodeName()) + "' is not supported");
+  return unsupported(instruction,
+                     "instruction '" + Twine(instruction.getOpcodeName()) + "' is not supported");
 }
 
 } // namespace qd::sim

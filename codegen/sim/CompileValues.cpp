@@ -126,8 +126,10 @@ Error FunctionCompiler::compileBinary(const Instruction &instruction) {
       emit(floatBinaryHandler(*kind, op), dst + e, ref(x, e), ref(y, e));
     } else if (bits > 64) {
       Refs args = {ref(x, 2 * e), ref(x, 2 * e + 1), ref(y, 2 * e), ref(y, 2 * e + 1)};
-      Op &op = emit(wideBinary(opcode), dst + 2 * e);
+      Op &op = emit(wideHandlers.binary, dst + 2 * e);
       op.bits = bits;
+      op.sub = opcode;
+      op.flags = flags;
       setArgs(op, args);
     } else {
       Op &op = emit(integerBinary(opcode, flags != 0), dst + e, ref(x, e), ref(y, e));
@@ -185,9 +187,6 @@ Error FunctionCompiler::compileCast(const CastInst &cast) {
   unsigned opcode = cast.getOpcode();
   if (isa<PtrToIntInst, PtrToAddrInst, IntToPtrInst>(cast))
     opcode = to == from ? unsigned(Instruction::BitCast) : to < from ? Instruction::Trunc : Instruction::ZExt;
-  bool fromFloat = isa<FPToSIInst, FPToUIInst>(cast), toFloat = isa<SIToFPInst, UIToFPInst>(cast);
-  if ((fromFloat && to > 64) || (toFloat && from > 64))
-    return unsupported(cast, "conversions between floats and integers wider than 64 bits are not supported");
   uint32_t flags = flagsOf(cast);
   Refs result;
   for (unsigned e = 0, count = elements(cast.getType()); e < count; ++e) {
@@ -201,7 +200,11 @@ Error FunctionCompiler::compileCast(const CastInst &cast) {
       return op;
     };
     switch (opcode) {
-    case Instruction::BitCast: result.append(wide, low); if (wide == 2) result.back() = high; break;
+    case Instruction::BitCast:
+      result.append(wide, low);
+      if (wide == 2)
+        result.back() = high;
+      break;
     case Instruction::Trunc:
       if (to > 64) {
         result.push_back(low);
@@ -236,14 +239,26 @@ Error FunctionCompiler::compileCast(const CastInst &cast) {
       push(floatConvert(), unsigned(*format(cast.getType())), unsigned(*format(source->getType())), low);
       break;
     case Instruction::FPToSI:
-    case Instruction::FPToUI:
-      push(floatToInteger(), to, unsigned(*format(source->getType())), low).sub = opcode == Instruction::FPToSI;
+    case Instruction::FPToUI: {
+      bool isWide = to > 64;
+      push(isWide ? wideHandlers.fromFloat : floatToInteger(), to, unsigned(*format(source->getType())), low)
+          .sub = opcode == Instruction::FPToSI;
+      if (isWide)
+        result.push_back(temp()); // follows the low word
       break;
+    }
     case Instruction::SIToFP:
-    case Instruction::UIToFP:
-      push(integerToFloat(), unsigned(*format(cast.getType())), from, low).sub = opcode == Instruction::SIToFP;
+    case Instruction::UIToFP: {
+      bool isWide = from > 64;
+      Op &op = push(isWide ? wideHandlers.toFloat : integerToFloat(), unsigned(*format(cast.getType())), from,
+                    low);
+      op.sub = opcode == Instruction::SIToFP;
+      if (isWide)
+        setArgs(op, {low, high});
       break;
-    default: return unsupported(cast, "the cast is not supported");
+    }
+    default:
+      return unsupported(cast, "the cast is not supported");
     }
   }
   alias(cast, std::move(result));
@@ -259,7 +274,8 @@ static unsigned memberWord(FunctionCompiler &compiler, Type *type, ArrayRef<unsi
   unsigned word = 0;
   for (unsigned index : indices) {
     for (unsigned i = 0; i < index; ++i)
-      word += compiler.wordsOf(type->isStructTy() ? type->getStructElementType(i) : type->getArrayElementType());
+      word +=
+          compiler.wordsOf(type->isStructTy() ? type->getStructElementType(i) : type->getArrayElementType());
     type = type->isStructTy() ? type->getStructElementType(index) : type->getArrayElementType();
   }
   return word;
@@ -269,8 +285,8 @@ Error FunctionCompiler::compileAggregate(const Instruction &instruction) {
   ArrayRef<Ref> first = refs(instruction.getOperand(0));
   unsigned count = wordsOf(instruction.getType());
   if (auto *extract = dyn_cast<ExtractValueInst>(&instruction)) {
-    ArrayRef<Ref> part =
-        first.slice(memberWord(*this, extract->getAggregateOperand()->getType(), extract->getIndices()), count);
+    ArrayRef<Ref> part = first.slice(
+        memberWord(*this, extract->getAggregateOperand()->getType(), extract->getIndices()), count);
     alias(instruction, Refs(part.begin(), part.end()));
     return Error::success();
   }
@@ -289,7 +305,7 @@ Error FunctionCompiler::compileAggregate(const Instruction &instruction) {
     for (int index : shuffle->getShuffleMask())
       for (unsigned i = 0; i < each; ++i) {
         unsigned at = index * each + i;
-        words.push_back(index < 0            ? parent.word(0, true)
+        words.push_back(index < 0           ? parent.word(0, true)
                         : at < first.size() ? first[at]
                                             : second[at - first.size()]);
       }
@@ -326,7 +342,8 @@ Error FunctionCompiler::compileAggregate(const Instruction &instruction) {
   } else {
     for (unsigned e = 0; e < total; ++e)
       for (unsigned i = 0; i < each; ++i) {
-        Op &op = emit(insertElement(), temp(), ref(index), ref(instruction.getOperand(1), i), first[e * each + i]);
+        Op &op =
+            emit(insertElement(), temp(), ref(index), ref(instruction.getOperand(1), i), first[e * each + i]);
         op.imm = e;
         words.push_back(op.dst);
       }
@@ -340,7 +357,8 @@ Error FunctionCompiler::compileValue(const Instruction &instruction) {
     return compileBinary(instruction);
   if (auto *cast = dyn_cast<CastInst>(&instruction))
     return compileCast(*cast);
-  if (isa<ExtractValueInst, InsertValueInst, ShuffleVectorInst, ExtractElementInst, InsertElementInst>(instruction))
+  if (isa<ExtractValueInst, InsertValueInst, ShuffleVectorInst, ExtractElementInst, InsertElementInst>(
+          instruction))
     return compileAggregate(instruction);
   const Value *x = instruction.getOperand(0);
   unsigned bits = scalarBits(x->getType());
@@ -350,13 +368,15 @@ Error FunctionCompiler::compileValue(const Instruction &instruction) {
     for (unsigned e = 0, count = elements(x->getType()); e < count; ++e) {
       if (bits > 64) {
         Refs args = {ref(x, 2 * e), ref(x, 2 * e + 1), ref(y, 2 * e), ref(y, 2 * e + 1)};
-        Op &op = emit(wideCompare(), dst + e);
+        Op &op = emit(wideHandlers.compare, dst + e);
+        op.flags = flagsOf(instruction);
         setArgs(op, args);
         op.bits = bits;
         op.sub = compare->getPredicate();
         continue;
       }
-      Op &op = emit(isa<FCmpInst>(compare) ? floatCompare() : integerCompare(), dst + e, ref(x, e), ref(y, e));
+      Op &op =
+          emit(isa<FCmpInst>(compare) ? floatCompare() : integerCompare(), dst + e, ref(x, e), ref(y, e));
       op.bits = bits;
       op.sub = compare->getPredicate();
       op.flags = flagsOf(instruction);
@@ -385,7 +405,8 @@ Error FunctionCompiler::compileValue(const Instruction &instruction) {
       emit(floatNegate(), dst + e, ref(x, e)).bits = bits;
     return Error::success();
   }
-  return unsupported(instruction, "instruction '" + Twine(instruction.getOpcodeName()) + "' is not supported");
+  return unsupported(instruction,
+                     "instruction '" + Twine(instruction.getOpcodeName()) + "' is not supported");
 }
 
 } // namespace qd::sim

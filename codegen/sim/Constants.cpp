@@ -1,9 +1,9 @@
 //===----------------------------------------------------------------------===//
 // Addresses of globals, and constants as words.
 //===----------------------------------------------------------------------===//
+#include "llvm/IR/Constants.h"
 #include "codegen/sim/Compile.h"
 #include "codegen/sim/Wave.h"
-#include "llvm/IR/Constants.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstring>
@@ -106,12 +106,13 @@ Expected<uint64_t> ModuleCompiler::address(const Constant &value) {
   case Instruction::PtrToAddr:
   case Instruction::IntToPtr:
   case Instruction::BitCast:
-  case Instruction::Trunc: return *first & lowBits(bits);
+  case Instruction::Trunc:
+    return *first & lowBits(bits);
   case Instruction::AddrSpaceCast: {
     unsigned from = expression->getOperand(0)->getType()->getPointerAddressSpace();
     unsigned to = expression->getType()->getPointerAddressSpace();
     auto aperture = [](unsigned space) {
-      return space == SharedSpace ? SharedAperture << allocationShift
+      return space == SharedSpace    ? SharedAperture << allocationShift
              : space == PrivateSpace ? PrivateAperture << allocationShift
                                      : uint64_t(0);
     };
@@ -122,9 +123,11 @@ Expected<uint64_t> ModuleCompiler::address(const Constant &value) {
     auto second = address(*expression->getOperand(1));
     if (!second)
       return second;
-    return (expression->getOpcode() == Instruction::Add ? *first + *second : *first - *second) & lowBits(bits);
+    return (expression->getOpcode() == Instruction::Add ? *first + *second : *first - *second) &
+           lowBits(bits);
   }
-  default: break;
+  default:
+    break;
   }
   return createStringError("constant '" + printed(value) + "' is not supported");
 }
@@ -142,7 +145,7 @@ Error ModuleCompiler::appendConstant(const Constant &value, SmallVectorImpl<std:
   if (type->isAggregateType() || type->isVectorTy()) {
     if (isa<ScalableVectorType>(type))
       return createStringError("constant '" + printed(value) + "' is not supported");
-    uint64_t count = type->isStructTy() ? type->getStructNumElements()
+    uint64_t count = type->isStructTy()  ? type->getStructNumElements()
                      : type->isArrayTy() ? type->getArrayNumElements()
                                          : cast<FixedVectorType>(type)->getNumElements();
     for (uint64_t i = 0; i < count; ++i) {
@@ -194,7 +197,7 @@ Error ModuleCompiler::initialise(const Constant &value, std::vector<uint8_t> &by
     return Error::success();
   }
   if (type->isStructTy() || type->isArrayTy() || type->isVectorTy()) {
-    uint64_t count = type->isStructTy() ? type->getStructNumElements()
+    uint64_t count = type->isStructTy()  ? type->getStructNumElements()
                      : type->isArrayTy() ? type->getArrayNumElements()
                                          : cast<FixedVectorType>(type)->getNumElements();
     for (uint64_t i = 0; i < count; ++i) {
@@ -236,12 +239,13 @@ Error ModuleCompiler::placeGlobals() {
       image.shared.push_back({offset, size});
       offset += size + guardBytes;
       if (offset > mostSharedBytes)
-        return createStringError("the module's shared variables need more than " + Twine(mostSharedBytes) + " bytes");
+        return createStringError("the module's shared variables need more than " + Twine(mostSharedBytes) +
+                                 " bytes");
       continue;
     }
     if (space != GenericSpace && space != GlobalSpace && space != ConstantSpace)
-      return createStringError("global variable '" + global.getName() + "' lies in address space " + Twine(space) +
-                               ", which is not supported");
+      return createStringError("global variable '" + global.getName() + "' lies in address space " +
+                               Twine(space) + ", which is not supported");
     if (!global.hasInitializer())
       return createStringError("global variable '" + global.getName() + "' is not defined in the module");
     if (size > uint64_t(1) << 30)

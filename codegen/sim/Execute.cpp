@@ -291,8 +291,9 @@ uint64_t Wave::rendezvous(const Op &op, Ref maskRef) {
       unsigned other = countr_zero(others);
       if ((masks[other] & full) == named)
         continue;
-      fail(op, lane, "lane " + Twine(lane) + " names member mask 0x" + utohexstr(named, true) + " but lane " +
-                         Twine(other) + " in it names 0x" + utohexstr(masks[other] & full, true));
+      fail(op, lane,
+           "lane " + Twine(lane) + " names member mask 0x" + utohexstr(named, true) + " but lane " +
+               Twine(other) + " in it names 0x" + utohexstr(masks[other] & full, true));
       return 0;
     }
     ready |= uint64_t(1) << lane;
@@ -337,8 +338,8 @@ Block::Block(Launch &launch, std::array<uint32_t, 3> id) : launch(launch), id(id
     std::fill_n(sharedShadow.begin() + variable.offset, variable.bytes, image.options.sharedStartsPoison);
   uint64_t threads = uint64_t(launch.blockSize[0]) * launch.blockSize[1] * launch.blockSize[2];
   for (uint64_t first = 0; first < threads; first += image.wave) {
-    waves.push_back(std::make_unique<Wave>(launch, *this, waves.size(),
-                                           std::min<uint64_t>(image.wave, threads - first)));
+    waves.push_back(
+        std::make_unique<Wave>(launch, *this, waves.size(), std::min<uint64_t>(image.wave, threads - first)));
     waves.back()->start(launch.kernel);
   }
 }
@@ -370,8 +371,8 @@ bool Block::releaseBarriers() {
     if (waiting.empty())
       continue;
     unsigned count = waiting[0]->barrierCount;
-    bool complete = count ? arrivedOnly[id] + waiting.size() * launch.image.wave >= count
-                          : waiting.size() == alive;
+    bool complete =
+        count ? arrivedOnly[id] + waiting.size() * launch.image.wave >= count : waiting.size() == alive;
     if (!complete)
       continue;
     arrivedOnly[id] = 0;

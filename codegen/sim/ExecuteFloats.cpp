@@ -50,7 +50,8 @@ void compare(Wave &w, const Op &op) {
 
 uint64_t fma(Format format, uint64_t a, uint64_t b, uint64_t c) {
   if (format == Format::Float) {
-    float result = std::fma(bit_cast<float>(uint32_t(a)), bit_cast<float>(uint32_t(b)), bit_cast<float>(uint32_t(c)));
+    float result =
+        std::fma(bit_cast<float>(uint32_t(a)), bit_cast<float>(uint32_t(b)), bit_cast<float>(uint32_t(c)));
     return bit_cast<uint32_t>(std::isnan(result) ? std::abs(result) : result);
   }
   if (format == Format::Double) {
@@ -111,7 +112,8 @@ void fromInteger(Wave &w, const Op &op) {
       out[l] = bit_cast<uint64_t>(op.sub ? double(value) : double(a[l]));
     else {
       APFloat result(formatSemantics(format));
-      result.convertFromAPInt(APInt(64, op.sub ? uint64_t(value) : a[l]), op.sub, APFloat::rmNearestTiesToEven);
+      result.convertFromAPInt(APInt(64, op.sub ? uint64_t(value) : a[l]), op.sub,
+                              APFloat::rmNearestTiesToEven);
       out[l] = result.bitcastToAPInt().getZExtValue();
     }
   });
@@ -121,7 +123,9 @@ void fromInteger(Wave &w, const Op &op) {
 void classify(Wave &w, const Op &op) {
   const uint64_t *a = w.val(op.a);
   uint64_t *out = w.out(op.dst);
-  w.each([&](unsigned l) { out[l] = (toAPFloat(Format(op.bits2), a[l]).classify() & FPClassTest(op.imm)) != 0; });
+  w.each([&](unsigned l) {
+    out[l] = (toAPFloat(Format(op.bits2), a[l]).classify() & FPClassTest(op.imm)) != 0;
+  });
   w.setPoison(op.dst, w.poisonOf(op.a));
 }
 
@@ -157,10 +161,14 @@ void parts(Wave &w, const Op &op) {
 
 template <FloatOp kind> Handler ofFormat(Format format) {
   switch (format) {
-  case Format::Half: return binary<Format::Half, kind>;
-  case Format::BFloat: return binary<Format::BFloat, kind>;
-  case Format::Float: return binary<Format::Float, kind>;
-  case Format::Double: break;
+  case Format::Half:
+    return binary<Format::Half, kind>;
+  case Format::BFloat:
+    return binary<Format::BFloat, kind>;
+  case Format::Float:
+    return binary<Format::Float, kind>;
+  case Format::Double:
+    break;
   }
   return binary<Format::Double, kind>;
 }
@@ -169,20 +177,34 @@ template <FloatOp kind> Handler ofFormat(Format format) {
 
 Handler floatBinaryHandler(Format format, FloatOp op) {
   switch (op) {
-  case FloatOp::Add: return ofFormat<FloatOp::Add>(format);
-  case FloatOp::Sub: return ofFormat<FloatOp::Sub>(format);
-  case FloatOp::Mul: return ofFormat<FloatOp::Mul>(format);
-  case FloatOp::Div: return ofFormat<FloatOp::Div>(format);
-  case FloatOp::Rem: return ofFormat<FloatOp::Rem>(format);
-  case FloatOp::MinNum: return ofFormat<FloatOp::MinNum>(format);
-  case FloatOp::MaxNum: return ofFormat<FloatOp::MaxNum>(format);
-  case FloatOp::Minimum: return ofFormat<FloatOp::Minimum>(format);
-  case FloatOp::Maximum: return ofFormat<FloatOp::Maximum>(format);
-  case FloatOp::MinimumNum: return ofFormat<FloatOp::MinimumNum>(format);
-  case FloatOp::MaximumNum: return ofFormat<FloatOp::MaximumNum>(format);
-  case FloatOp::CopySign: return ofFormat<FloatOp::CopySign>(format);
-  case FloatOp::Pow: return ofFormat<FloatOp::Pow>(format);
-  case FloatOp::Atan2: break;
+  case FloatOp::Add:
+    return ofFormat<FloatOp::Add>(format);
+  case FloatOp::Sub:
+    return ofFormat<FloatOp::Sub>(format);
+  case FloatOp::Mul:
+    return ofFormat<FloatOp::Mul>(format);
+  case FloatOp::Div:
+    return ofFormat<FloatOp::Div>(format);
+  case FloatOp::Rem:
+    return ofFormat<FloatOp::Rem>(format);
+  case FloatOp::MinNum:
+    return ofFormat<FloatOp::MinNum>(format);
+  case FloatOp::MaxNum:
+    return ofFormat<FloatOp::MaxNum>(format);
+  case FloatOp::Minimum:
+    return ofFormat<FloatOp::Minimum>(format);
+  case FloatOp::Maximum:
+    return ofFormat<FloatOp::Maximum>(format);
+  case FloatOp::MinimumNum:
+    return ofFormat<FloatOp::MinimumNum>(format);
+  case FloatOp::MaximumNum:
+    return ofFormat<FloatOp::MaximumNum>(format);
+  case FloatOp::CopySign:
+    return ofFormat<FloatOp::CopySign>(format);
+  case FloatOp::Pow:
+    return ofFormat<FloatOp::Pow>(format);
+  case FloatOp::Atan2:
+    break;
   }
   return ofFormat<FloatOp::Atan2>(format);
 }

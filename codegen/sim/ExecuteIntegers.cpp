@@ -1,13 +1,12 @@
 //===----------------------------------------------------------------------===//
-// Handlers of integer operations and of moves between words. Words hold values
-// zero-extended.
+// Handlers of integer operations. Words hold values zero-extended.
 //===----------------------------------------------------------------------===//
 #include "codegen/sim/Handlers.h"
 #include "codegen/sim/Wave.h"
 #include "llvm/ADT/APInt.h"
 #include "llvm/ADT/bit.h"
-#include "llvm/IR/Instruction.h"
 #include "llvm/IR/InstrTypes.h"
+#include "llvm/IR/Instruction.h"
 
 using namespace llvm;
 
@@ -24,40 +23,57 @@ __extension__ typedef __int128 Int128;
 
 template <unsigned opcode> uint64_t compute(uint64_t a, uint64_t b, unsigned bits) {
   switch (opcode) {
-  case Instruction::Add: return a + b;
-  case Instruction::Sub: return a - b;
-  case Instruction::Mul: return a * b;
-  case Instruction::And: return a & b;
-  case Instruction::Or: return a | b;
-  case Instruction::Xor: return a ^ b;
-  case Instruction::Shl: return b < bits ? a << b : 0;
-  case Instruction::LShr: return b < bits ? a >> b : 0;
-  case Instruction::AShr: return signedValue(a, bits) >> (b < bits ? b : bits - 1);
+  case Instruction::Add:
+    return a + b;
+  case Instruction::Sub:
+    return a - b;
+  case Instruction::Mul:
+    return a * b;
+  case Instruction::And:
+    return a & b;
+  case Instruction::Or:
+    return a | b;
+  case Instruction::Xor:
+    return a ^ b;
+  case Instruction::Shl:
+    return b < bits ? a << b : 0;
+  case Instruction::LShr:
+    return b < bits ? a >> b : 0;
+  case Instruction::AShr:
+    return signedValue(a, bits) >> (b < bits ? b : bits - 1);
   }
   return 0;
 }
 
 template <unsigned opcode> bool breaksFlags(uint64_t a, uint64_t b, unsigned bits, uint32_t flags) {
   int64_t sa = signedValue(a, bits), sb = signedValue(b, bits);
-  auto fitsSigned = [&](Int128 value) { return value >= -(Int128(1) << (bits - 1)) && value < Int128(1) << (bits - 1); };
+  auto fitsSigned = [&](Int128 value) {
+    return value >= -(Int128(1) << (bits - 1)) && value < Int128(1) << (bits - 1);
+  };
   auto fitsUnsigned = [&](UInt128 value) { return value >> bits == 0; };
   switch (opcode) {
   case Instruction::Add:
-    return ((flags & FlagNUW) && !fitsUnsigned(UInt128(a) + b)) || ((flags & FlagNSW) && !fitsSigned(Int128(sa) + sb));
+    return ((flags & FlagNUW) && !fitsUnsigned(UInt128(a) + b)) ||
+           ((flags & FlagNSW) && !fitsSigned(Int128(sa) + sb));
   case Instruction::Sub:
     return ((flags & FlagNUW) && a < b) || ((flags & FlagNSW) && !fitsSigned(Int128(sa) - sb));
   case Instruction::Mul:
-    return ((flags & FlagNUW) && !fitsUnsigned(UInt128(a) * b)) || ((flags & FlagNSW) && !fitsSigned(Int128(sa) * sb));
-  case Instruction::Or: return (flags & FlagDisjoint) && (a & b);
+    return ((flags & FlagNUW) && !fitsUnsigned(UInt128(a) * b)) ||
+           ((flags & FlagNSW) && !fitsSigned(Int128(sa) * sb));
+  case Instruction::Or:
+    return (flags & FlagDisjoint) && (a & b);
   case Instruction::Shl: {
     if (b >= bits)
       return true;
     uint64_t result = (a << b) & lowBits(bits);
-    return ((flags & FlagNUW) && result >> b != a) || ((flags & FlagNSW) && signedValue(result, bits) >> b != sa);
+    return ((flags & FlagNUW) && result >> b != a) ||
+           ((flags & FlagNSW) && signedValue(result, bits) >> b != sa);
   }
   case Instruction::LShr:
-  case Instruction::AShr: return b >= bits || ((flags & FlagExact) && (a & lowBits(b)));
-  default: return false;
+  case Instruction::AShr:
+    return b >= bits || ((flags & FlagExact) && (a & lowBits(b)));
+  default:
+    return false;
   }
 }
 
@@ -102,81 +118,31 @@ template <unsigned opcode> void divide(Wave &w, const Op &op) {
 }
 
 //===----------------------------------------------------------------------===//
-// 65 to 128 bits
-//===----------------------------------------------------------------------===//
-
-UInt128 joined(uint64_t low, uint64_t high) { return UInt128(high) << 64 | low; }
-
-Int128 extended(UInt128 value, unsigned bits) { return Int128(value << (128 - bits)) >> (128 - bits); }
-
-uint64_t poisonOfArgs(Wave &w, const Op &op) {
-  uint64_t poison = 0;
-  for (unsigned i = 0; i < op.nargs; ++i)
-    poison |= w.poisonOf(w.arg(op, i));
-  return poison;
-}
-
-template <unsigned opcode> void wide(Wave &w, const Op &op) {
-  const uint64_t *in[4];
-  for (unsigned i = 0; i < 4; ++i)
-    in[i] = w.val(w.arg(op, i));
-  uint64_t *low = w.out(op.dst), *high = w.out(op.dst + 1), poison = poisonOfArgs(w, op);
-  UInt128 keep = ~UInt128(0) >> (128 - op.bits);
-  w.each([&](unsigned l) {
-    UInt128 a = joined(in[0][l], in[1][l]), b = joined(in[2][l], in[3][l]), r = 0;
-    Int128 sa = extended(a, op.bits), sb = extended(b, op.bits);
-    bool divides = opcode >= Instruction::UDiv && opcode <= Instruction::SRem;
-    if (divides && (poison >> l & 1))
-      return;
-    if (divides && b == 0)
-      return w.fail(op, l, "division by zero");
-    if (divides && sb == -1 && sa == extended(UInt128(1) << (op.bits - 1), op.bits) &&
-        (opcode == Instruction::SDiv || opcode == Instruction::SRem))
-      return w.fail(op, l, "signed division overflows");
-    bool shifts = opcode == Instruction::Shl || opcode == Instruction::LShr || opcode == Instruction::AShr;
-    if (shifts && b >= op.bits) {
-      poison |= uint64_t(1) << l;
-      return;
-    }
-    switch (opcode) {
-    case Instruction::Add: r = a + b; break;
-    case Instruction::Sub: r = a - b; break;
-    case Instruction::Mul: r = a * b; break;
-    case Instruction::UDiv: r = a / b; break;
-    case Instruction::URem: r = a % b; break;
-    case Instruction::SDiv: r = sa / sb; break;
-    case Instruction::SRem: r = sa % sb; break;
-    case Instruction::And: r = a & b; break;
-    case Instruction::Or: r = a | b; break;
-    case Instruction::Xor: r = a ^ b; break;
-    case Instruction::Shl: r = a << unsigned(b); break;
-    case Instruction::LShr: r = a >> unsigned(b); break;
-    case Instruction::AShr: r = sa >> unsigned(b); break;
-    }
-    r &= keep;
-    low[l] = uint64_t(r);
-    high[l] = uint64_t(r >> 64);
-  });
-  w.setPoison(op.dst, poison);
-  w.setPoison(op.dst + 1, poison);
-}
-
-//===----------------------------------------------------------------------===//
 // Comparisons
 //===----------------------------------------------------------------------===//
 
-template <typename U, typename S> bool relation(unsigned predicate, U a, U b, S sa, S sb) {
+bool relation(unsigned predicate, uint64_t a, uint64_t b, int64_t sa, int64_t sb) {
   switch (predicate) {
-  case CmpInst::ICMP_EQ: return a == b;
-  case CmpInst::ICMP_NE: return a != b;
-  case CmpInst::ICMP_UGT: return a > b;
-  case CmpInst::ICMP_UGE: return a >= b;
-  case CmpInst::ICMP_ULT: return a < b;
-  case CmpInst::ICMP_ULE: return a <= b;
-  case CmpInst::ICMP_SGT: return sa > sb;
-  case CmpInst::ICMP_SGE: return sa >= sb;
-  case CmpInst::ICMP_SLT: return sa < sb;
-  default: return sa <= sb;
+  case CmpInst::ICMP_EQ:
+    return a == b;
+  case CmpInst::ICMP_NE:
+    return a != b;
+  case CmpInst::ICMP_UGT:
+    return a > b;
+  case CmpInst::ICMP_UGE:
+    return a >= b;
+  case CmpInst::ICMP_ULT:
+    return a < b;
+  case CmpInst::ICMP_ULE:
+    return a <= b;
+  case CmpInst::ICMP_SGT:
+    return sa > sb;
+  case CmpInst::ICMP_SGE:
+    return sa >= sb;
+  case CmpInst::ICMP_SLT:
+    return sa < sb;
+  default:
+    return sa <= sb;
   }
 }
 
@@ -193,127 +159,6 @@ void compare(Wave &w, const Op &op) {
   w.setPoison(op.dst, poison);
 }
 
-void compareWide(Wave &w, const Op &op) {
-  const uint64_t *in[4];
-  for (unsigned i = 0; i < 4; ++i)
-    in[i] = w.val(w.arg(op, i));
-  uint64_t *out = w.out(op.dst);
-  w.each([&](unsigned l) {
-    UInt128 a = joined(in[0][l], in[1][l]), b = joined(in[2][l], in[3][l]);
-    out[l] = relation(op.sub, a, b, extended(a, op.bits), extended(b, op.bits));
-  });
-  w.setPoison(op.dst, poisonOfArgs(w, op));
-}
-
-//===----------------------------------------------------------------------===//
-// Moves and conversions
-//===----------------------------------------------------------------------===//
-
-void select(Wave &w, const Op &op) {
-  const uint64_t *condition = w.val(op.a), *b = w.val(op.b), *c = w.val(op.c);
-  uint64_t *out = w.out(op.dst), chosen = 0;
-  w.each([&](unsigned l) {
-    chosen |= (condition[l] & 1) << l;
-    out[l] = condition[l] & 1 ? b[l] : c[l];
-  });
-  w.setPoison(op.dst, w.poisonOf(op.a) | (w.poisonOf(op.b) & chosen) | (w.poisonOf(op.c) & ~chosen));
-}
-
-void copy(Wave &w, const Op &op) {
-  const uint64_t *a = w.val(op.a);
-  uint64_t *out = w.out(op.dst);
-  w.each([&](unsigned l) { out[l] = a[l]; });
-  w.setPoison(op.dst, w.poisonOf(op.a));
-}
-
-void trunc(Wave &w, const Op &op) {
-  const uint64_t *a = w.val(op.a);
-  uint64_t *out = w.out(op.dst), keep = lowBits(op.bits), poison = w.poisonOf(op.a);
-  w.each([&](unsigned l) {
-    if (((op.flags & FlagNUW) && (a[l] & ~keep)) ||
-        ((op.flags & FlagNSW) && signedValue(a[l], op.bits) != signedValue(a[l], op.bits2)))
-      poison |= uint64_t(1) << l;
-    out[l] = a[l] & keep;
-  });
-  w.setPoison(op.dst, poison);
-}
-
-void zext(Wave &w, const Op &op) {
-  const uint64_t *a = w.val(op.a);
-  uint64_t *out = w.out(op.dst), poison = w.poisonOf(op.a);
-  w.each([&](unsigned l) {
-    if (a[l] >> (op.bits2 - 1) & 1)
-      poison |= uint64_t(1) << l;
-    out[l] = a[l];
-  });
-  w.setPoison(op.dst, poison);
-}
-
-void sext(Wave &w, const Op &op) {
-  const uint64_t *a = w.val(op.a);
-  uint64_t *out = w.out(op.dst), keep = lowBits(op.bits);
-  unsigned drop = 64 - op.bits2;
-  w.each([&](unsigned l) { out[l] = uint64_t(int64_t(a[l] << drop) >> drop) & keep; });
-  w.setPoison(op.dst, w.poisonOf(op.a));
-}
-
-void sign(Wave &w, const Op &op) {
-  const uint64_t *a = w.val(op.a);
-  uint64_t *out = w.out(op.dst), keep = lowBits(op.bits);
-  w.each([&](unsigned l) { out[l] = a[l] >> (op.bits2 - 1) & 1 ? keep : 0; });
-  w.setPoison(op.dst, w.poisonOf(op.a));
-}
-
-void freezeWord(Wave &w, const Op &op) {
-  const uint64_t *a = w.val(op.a);
-  uint64_t *out = w.out(op.dst), poison = w.poisonOf(op.a);
-  w.each([&](unsigned l) { out[l] = poison >> l & 1 ? 0 : a[l]; });
-  w.setPoison(op.dst, 0);
-}
-
-void pack(Wave &w, const Op &op) {
-  uint64_t *out = w.out(op.dst), poison = poisonOfArgs(w, op);
-  w.each([&](unsigned l) { out[l] = 0; });
-  for (unsigned i = 0; i < op.nargs; ++i) {
-    const uint64_t *in = w.val(w.arg(op, i));
-    w.each([&](unsigned l) { out[l] |= in[l] << (i * op.bits2); });
-  }
-  w.setPoison(op.dst, poison);
-}
-
-void extract(Wave &w, const Op &op) {
-  const uint64_t *a = w.val(op.a);
-  uint64_t *out = w.out(op.dst), keep = lowBits(op.bits);
-  w.each([&](unsigned l) { out[l] = a[l] >> op.imm & keep; });
-  w.setPoison(op.dst, w.poisonOf(op.a));
-}
-
-void pick(Wave &w, const Op &op) {
-  const uint64_t *index = w.val(op.a);
-  uint64_t *out = w.out(op.dst), poison = 0;
-  w.each([&](unsigned l) {
-    if (index[l] >= op.nargs) {
-      poison |= uint64_t(1) << l;
-      return;
-    }
-    Ref chosen = w.arg(op, index[l]);
-    out[l] = w.val(chosen)[l];
-    poison |= w.poisonOf(chosen) & uint64_t(1) << l;
-  });
-  w.setPoison(op.dst, poison | w.poisonOf(op.a));
-}
-
-void insert(Wave &w, const Op &op) {
-  const uint64_t *index = w.val(op.a), *b = w.val(op.b), *c = w.val(op.c);
-  uint64_t *out = w.out(op.dst), chosen = 0;
-  w.each([&](unsigned l) {
-    bool here = index[l] == uint64_t(op.imm);
-    chosen |= uint64_t(here) << l;
-    out[l] = here ? b[l] : c[l];
-  });
-  w.setPoison(op.dst, w.poisonOf(op.a) | (w.poisonOf(op.b) & chosen) | (w.poisonOf(op.c) & ~chosen));
-}
-
 //===----------------------------------------------------------------------===//
 // Integer intrinsics
 //===----------------------------------------------------------------------===//
@@ -328,30 +173,57 @@ template <IntegerOp kind>
 uint64_t integer(uint64_t a, uint64_t b, uint64_t c, unsigned bits, uint32_t flags, bool &poison) {
   int64_t sa = signedValue(a, bits), sb = signedValue(b, bits);
   switch (kind) {
-  case IntegerOp::Ctpop: return popcount(a);
-  case IntegerOp::Ctlz: poison = !a && flags; return a ? countl_zero(a) - (64 - bits) : bits;
-  case IntegerOp::Cttz: poison = !a && flags; return a ? countr_zero(a) : bits;
-  case IntegerOp::BitReverse: return reverseBits(a) >> (64 - bits);
-  case IntegerOp::ByteSwap: return llvm::byteswap(a) >> (64 - bits);
-  case IntegerOp::Abs: poison = flags && a == uint64_t(1) << (bits - 1); return sa < 0 ? 0 - a : a;
-  case IntegerOp::SMin: return sa < sb ? a : b;
-  case IntegerOp::SMax: return sa > sb ? a : b;
-  case IntegerOp::UMin: return a < b ? a : b;
-  case IntegerOp::UMax: return a > b ? a : b;
-  case IntegerOp::FunnelLeft: c %= bits; return c ? a << c | b >> (bits - c) : a;
-  case IntegerOp::FunnelRight: c %= bits; return c ? a << (bits - c) | b >> c : b;
-  case IntegerOp::SAddSat: return saturate(Int128(sa) + sb, bits, true);
-  case IntegerOp::UAddSat: return saturate(Int128(a) + b, bits, false);
-  case IntegerOp::SSubSat: return saturate(Int128(sa) - sb, bits, true);
-  case IntegerOp::USubSat: return saturate(Int128(a) - b, bits, false);
-  case IntegerOp::SShlSat: poison = b >= bits; return poison ? 0 : saturate(Int128(sa) * (Int128(1) << b), bits, true);
+  case IntegerOp::Ctpop:
+    return popcount(a);
+  case IntegerOp::Ctlz:
+    poison = !a && flags;
+    return a ? countl_zero(a) - (64 - bits) : bits;
+  case IntegerOp::Cttz:
+    poison = !a && flags;
+    return a ? countr_zero(a) : bits;
+  case IntegerOp::BitReverse:
+    return reverseBits(a) >> (64 - bits);
+  case IntegerOp::ByteSwap:
+    return llvm::byteswap(a) >> (64 - bits);
+  case IntegerOp::Abs:
+    poison = flags && a == uint64_t(1) << (bits - 1);
+    return sa < 0 ? 0 - a : a;
+  case IntegerOp::SMin:
+    return sa < sb ? a : b;
+  case IntegerOp::SMax:
+    return sa > sb ? a : b;
+  case IntegerOp::UMin:
+    return a < b ? a : b;
+  case IntegerOp::UMax:
+    return a > b ? a : b;
+  case IntegerOp::FunnelLeft:
+    c %= bits;
+    return c ? a << c | b >> (bits - c) : a;
+  case IntegerOp::FunnelRight:
+    c %= bits;
+    return c ? a << (bits - c) | b >> c : b;
+  case IntegerOp::SAddSat:
+    return saturate(Int128(sa) + sb, bits, true);
+  case IntegerOp::UAddSat:
+    return saturate(Int128(a) + b, bits, false);
+  case IntegerOp::SSubSat:
+    return saturate(Int128(sa) - sb, bits, true);
+  case IntegerOp::USubSat:
+    return saturate(Int128(a) - b, bits, false);
+  case IntegerOp::SShlSat:
+    poison = b >= bits;
+    return poison ? 0 : saturate(Int128(sa) * (Int128(1) << b), bits, true);
   case IntegerOp::UShlSat:
     poison = b >= bits;
     return poison ? 0 : (a << b & lowBits(bits)) >> b == a ? a << b : lowBits(bits);
-  case IntegerOp::UCmp: return a < b ? -1 : a > b;
-  case IntegerOp::SCmp: return sa < sb ? -1 : sa > sb;
-  case IntegerOp::MulHighS: return uint64_t(Int128(sa) * sb >> bits);
-  case IntegerOp::MulHighU: return uint64_t(UInt128(a) * b >> bits);
+  case IntegerOp::UCmp:
+    return a < b ? -1 : a > b;
+  case IntegerOp::SCmp:
+    return sa < sb ? -1 : sa > sb;
+  case IntegerOp::MulHighS:
+    return uint64_t(Int128(sa) * sb >> bits);
+  case IntegerOp::MulHighU:
+    return uint64_t(UInt128(a) * b >> bits);
   }
   return 0;
 }
@@ -399,67 +271,54 @@ template <unsigned opcode> Handler binaryOf(bool flagged) {
 
 Handler integerBinary(unsigned opcode, bool flagged) {
   switch (opcode) {
-  case Instruction::Add: return binaryOf<Instruction::Add>(flagged);
-  case Instruction::Sub: return binaryOf<Instruction::Sub>(flagged);
-  case Instruction::Mul: return binaryOf<Instruction::Mul>(flagged);
-  case Instruction::And: return binaryOf<Instruction::And>(false);
-  case Instruction::Or: return binaryOf<Instruction::Or>(flagged);
-  case Instruction::Xor: return binaryOf<Instruction::Xor>(false);
-  case Instruction::Shl: return binaryOf<Instruction::Shl>(true);
-  case Instruction::LShr: return binaryOf<Instruction::LShr>(true);
-  case Instruction::AShr: return binaryOf<Instruction::AShr>(true);
-  case Instruction::UDiv: return divide<Instruction::UDiv>;
-  case Instruction::SDiv: return divide<Instruction::SDiv>;
-  case Instruction::URem: return divide<Instruction::URem>;
-  case Instruction::SRem: return divide<Instruction::SRem>;
-  default: return nullptr;
-  }
-}
-
-Handler wideBinary(unsigned opcode) {
-  switch (opcode) {
-  case Instruction::Add: return wide<Instruction::Add>;
-  case Instruction::Sub: return wide<Instruction::Sub>;
-  case Instruction::Mul: return wide<Instruction::Mul>;
-  case Instruction::UDiv: return wide<Instruction::UDiv>;
-  case Instruction::SDiv: return wide<Instruction::SDiv>;
-  case Instruction::URem: return wide<Instruction::URem>;
-  case Instruction::SRem: return wide<Instruction::SRem>;
-  case Instruction::And: return wide<Instruction::And>;
-  case Instruction::Or: return wide<Instruction::Or>;
-  case Instruction::Xor: return wide<Instruction::Xor>;
-  case Instruction::Shl: return wide<Instruction::Shl>;
-  case Instruction::LShr: return wide<Instruction::LShr>;
-  case Instruction::AShr: return wide<Instruction::AShr>;
-  default: return nullptr;
+  case Instruction::Add:
+    return binaryOf<Instruction::Add>(flagged);
+  case Instruction::Sub:
+    return binaryOf<Instruction::Sub>(flagged);
+  case Instruction::Mul:
+    return binaryOf<Instruction::Mul>(flagged);
+  case Instruction::And:
+    return binaryOf<Instruction::And>(false);
+  case Instruction::Or:
+    return binaryOf<Instruction::Or>(flagged);
+  case Instruction::Xor:
+    return binaryOf<Instruction::Xor>(false);
+  case Instruction::Shl:
+    return binaryOf<Instruction::Shl>(true);
+  case Instruction::LShr:
+    return binaryOf<Instruction::LShr>(true);
+  case Instruction::AShr:
+    return binaryOf<Instruction::AShr>(true);
+  case Instruction::UDiv:
+    return divide<Instruction::UDiv>;
+  case Instruction::SDiv:
+    return divide<Instruction::SDiv>;
+  case Instruction::URem:
+    return divide<Instruction::URem>;
+  case Instruction::SRem:
+    return divide<Instruction::SRem>;
+  default:
+    return nullptr;
   }
 }
 
 Handler integerFunction(IntegerOp op) {
-#define QD_CASE(name) case IntegerOp::name: return integerHandler<IntegerOp::name>;
+#define QD_CASE(name)                                                                                        \
+  case IntegerOp::name:                                                                                      \
+    return integerHandler<IntegerOp::name>;
   switch (op) {
-    QD_CASE(Ctpop) QD_CASE(Ctlz) QD_CASE(Cttz) QD_CASE(BitReverse) QD_CASE(ByteSwap) QD_CASE(Abs)
-    QD_CASE(SMin) QD_CASE(SMax) QD_CASE(UMin) QD_CASE(UMax) QD_CASE(FunnelLeft) QD_CASE(FunnelRight)
-    QD_CASE(SAddSat) QD_CASE(UAddSat) QD_CASE(SSubSat) QD_CASE(USubSat) QD_CASE(SShlSat) QD_CASE(UShlSat)
-    QD_CASE(UCmp) QD_CASE(SCmp) QD_CASE(MulHighS) QD_CASE(MulHighU)
+    QD_CASE(Ctpop)
+    QD_CASE(Ctlz)
+    QD_CASE(Cttz) QD_CASE(BitReverse) QD_CASE(ByteSwap) QD_CASE(Abs) QD_CASE(SMin) QD_CASE(SMax) QD_CASE(UMin)
+        QD_CASE(UMax) QD_CASE(FunnelLeft) QD_CASE(FunnelRight) QD_CASE(SAddSat) QD_CASE(UAddSat)
+            QD_CASE(SSubSat) QD_CASE(USubSat) QD_CASE(SShlSat) QD_CASE(UShlSat) QD_CASE(UCmp) QD_CASE(SCmp)
+                QD_CASE(MulHighS) QD_CASE(MulHighU)
   }
 #undef QD_CASE
   return nullptr;
 }
 
 Handler integerCompare() { return compare; }
-Handler wideCompare() { return compareWide; }
-Handler selectWord() { return select; }
-Handler copyWord() { return copy; }
-Handler truncate() { return trunc; }
-Handler zeroExtend() { return zext; }
-Handler signExtend() { return sext; }
-Handler signWord() { return sign; }
-Handler freeze() { return freezeWord; }
-Handler packBits() { return pack; }
-Handler extractBits() { return extract; }
-Handler pickElement() { return pick; }
-Handler insertElement() { return insert; }
 Handler overflowOp() { return overflow; }
 
 } // namespace qd::sim

@@ -13,10 +13,14 @@ namespace qd::sim {
 
 const fltSemantics &formatSemantics(Format format) {
   switch (format) {
-  case Format::Half: return APFloat::IEEEhalf();
-  case Format::BFloat: return APFloat::BFloat();
-  case Format::Float: return APFloat::IEEEsingle();
-  case Format::Double: break;
+  case Format::Half:
+    return APFloat::IEEEhalf();
+  case Format::BFloat:
+    return APFloat::BFloat();
+  case Format::Float:
+    return APFloat::IEEEsingle();
+  case Format::Double:
+    break;
   }
   return APFloat::IEEEdouble();
 }
@@ -70,10 +74,14 @@ double toDouble(Format format, uint64_t bits) {
 
 uint64_t fromFloat(Format format, float value) {
   switch (format) {
-  case Format::Half: return floatToHalf(value);
-  case Format::BFloat: return floatToBFloat(value);
-  case Format::Float: return bit_cast<uint32_t>(value);
-  case Format::Double: break;
+  case Format::Half:
+    return floatToHalf(value);
+  case Format::BFloat:
+    return floatToBFloat(value);
+  case Format::Float:
+    return bit_cast<uint32_t>(value);
+  case Format::Double:
+    break;
   }
   return bit_cast<uint64_t>(double(value));
 }
@@ -96,14 +104,22 @@ template <typename T> T positiveNaN(T result) { return std::isnan(result) ? std:
 
 template <typename T> T arithmetic(FloatOp op, T a, T b) {
   switch (op) {
-  case FloatOp::Add: return a + b;
-  case FloatOp::Sub: return a - b;
-  case FloatOp::Mul: return a * b;
-  case FloatOp::Div: return a / b;
-  case FloatOp::Rem: return std::fmod(a, b);
-  case FloatOp::Pow: return std::pow(a, b);
-  case FloatOp::Atan2: return std::atan2(a, b);
-  default: break;
+  case FloatOp::Add:
+    return a + b;
+  case FloatOp::Sub:
+    return a - b;
+  case FloatOp::Mul:
+    return a * b;
+  case FloatOp::Div:
+    return a / b;
+  case FloatOp::Rem:
+    return std::fmod(a, b);
+  case FloatOp::Pow:
+    return std::pow(a, b);
+  case FloatOp::Atan2:
+    return std::atan2(a, b);
+  default:
+    break;
   }
   // What is left picks one of the two.
   bool wantsMax = op == FloatOp::MaxNum || op == FloatOp::Maximum || op == FloatOp::MaximumNum;
@@ -120,35 +136,63 @@ template <typename T> T arithmetic(FloatOp op, T a, T b) {
 template <typename T> T function(FloatFunction f, T a) {
   constexpr T turn = T(6.283185307179586476925286766559);
   switch (f) {
-  case FloatFunction::Abs: return std::abs(a);
-  case FloatFunction::Sqrt: return std::sqrt(a);
-  case FloatFunction::Floor: return std::floor(a);
-  case FloatFunction::Ceil: return std::ceil(a);
-  case FloatFunction::Trunc: return std::trunc(a);
+  case FloatFunction::Abs:
+    return std::abs(a);
+  case FloatFunction::Sqrt:
+    return std::sqrt(a);
+  case FloatFunction::Floor:
+    return std::floor(a);
+  case FloatFunction::Ceil:
+    return std::ceil(a);
+  case FloatFunction::Trunc:
+    return std::trunc(a);
   case FloatFunction::Rint:
-  case FloatFunction::RoundEven: return std::nearbyint(a);
-  case FloatFunction::Round: return std::round(a);
-  case FloatFunction::Canonicalize: return a;
-  case FloatFunction::Exp: return std::exp(a);
-  case FloatFunction::Exp2: return std::exp2(a);
-  case FloatFunction::Exp10: return std::pow(T(10), a);
-  case FloatFunction::Log: return std::log(a);
-  case FloatFunction::Log2: return std::log2(a);
-  case FloatFunction::Log10: return std::log10(a);
-  case FloatFunction::Sin: return std::sin(a);
-  case FloatFunction::Cos: return std::cos(a);
-  case FloatFunction::Tan: return std::tan(a);
-  case FloatFunction::Asin: return std::asin(a);
-  case FloatFunction::Acos: return std::acos(a);
-  case FloatFunction::Atan: return std::atan(a);
-  case FloatFunction::Sinh: return std::sinh(a);
-  case FloatFunction::Cosh: return std::cosh(a);
-  case FloatFunction::Tanh: return std::tanh(a);
-  case FloatFunction::Reciprocal: return T(1) / a;
-  case FloatFunction::ReciprocalSqrt: return T(1) / std::sqrt(a);
-  case FloatFunction::Fract: return std::fmin(a - std::floor(a), std::nextafter(T(1), T(0)));
-  case FloatFunction::SinTurns: return std::sin(a * turn);
-  case FloatFunction::CosTurns: return std::cos(a * turn);
+  case FloatFunction::RoundEven:
+    return std::nearbyint(a);
+  case FloatFunction::Round:
+    return std::round(a);
+  case FloatFunction::Canonicalize:
+    return a;
+  case FloatFunction::Exp:
+    return std::exp(a);
+  case FloatFunction::Exp2:
+    return std::exp2(a);
+  case FloatFunction::Exp10:
+    return std::pow(T(10), a);
+  case FloatFunction::Log:
+    return std::log(a);
+  case FloatFunction::Log2:
+    return std::log2(a);
+  case FloatFunction::Log10:
+    return std::log10(a);
+  case FloatFunction::Sin:
+    return std::sin(a);
+  case FloatFunction::Cos:
+    return std::cos(a);
+  case FloatFunction::Tan:
+    return std::tan(a);
+  case FloatFunction::Asin:
+    return std::asin(a);
+  case FloatFunction::Acos:
+    return std::acos(a);
+  case FloatFunction::Atan:
+    return std::atan(a);
+  case FloatFunction::Sinh:
+    return std::sinh(a);
+  case FloatFunction::Cosh:
+    return std::cosh(a);
+  case FloatFunction::Tanh:
+    return std::tanh(a);
+  case FloatFunction::Reciprocal:
+    return T(1) / a;
+  case FloatFunction::ReciprocalSqrt:
+    return T(1) / std::sqrt(a);
+  case FloatFunction::Fract:
+    return std::fmin(a - std::floor(a), std::nextafter(T(1), T(0)));
+  case FloatFunction::SinTurns:
+    return std::sin(a * turn);
+  case FloatFunction::CosTurns:
+    return std::cos(a * turn);
   }
   return a;
 }
@@ -176,7 +220,9 @@ uint64_t floatUnary(Format format, FloatFunction f, uint64_t a) {
   if (f == FloatFunction::Abs)
     return a & ~sign;
   if (f == FloatFunction::Canonicalize)
-    return std::isnan(toDouble(format, a)) ? a | uint64_t(1) << (APFloat::semanticsPrecision(formatSemantics(format)) - 2) : a;
+    return std::isnan(toDouble(format, a))
+               ? a | uint64_t(1) << (APFloat::semanticsPrecision(formatSemantics(format)) - 2)
+               : a;
   if (format == Format::Double)
     return bit_cast<uint64_t>(positiveNaN(function(f, bit_cast<double>(a))));
   if (f <= FloatFunction::Round)

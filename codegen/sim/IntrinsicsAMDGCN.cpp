@@ -146,7 +146,7 @@ void permuteBytes(Wave &w, const Op &op) {
     uint64_t both = a[l] << 32 | b[l], result = 0;
     for (unsigned i = 0; i < 4; ++i) {
       unsigned select = c[l] >> (8 * i) & 255;
-      uint64_t byte = select >= 13  ? 0xff
+      uint64_t byte = select >= 13   ? 0xff
                       : select == 12 ? 0
                       : select >= 8  ? (both >> (16 * (select - 8) + 15) & 1 ? 0xff : 0)
                                      : both >> (8 * select) & 0xff;
@@ -171,16 +171,26 @@ void multiply24(Wave &w, const Op &op) {
 
 std::optional<FloatFunction> amdFunction(Intrinsic::ID id) {
   switch (id) {
-  case Intrinsic::amdgcn_rcp: return FloatFunction::Reciprocal;
-  case Intrinsic::amdgcn_rsq: return FloatFunction::ReciprocalSqrt;
-  case Intrinsic::amdgcn_sqrt: return FloatFunction::Sqrt;
-  case Intrinsic::amdgcn_exp2: return FloatFunction::Exp2;
-  case Intrinsic::amdgcn_log: return FloatFunction::Log2;
-  case Intrinsic::amdgcn_sin: return FloatFunction::SinTurns;
-  case Intrinsic::amdgcn_cos: return FloatFunction::CosTurns;
-  case Intrinsic::amdgcn_fract: return FloatFunction::Fract;
-  case Intrinsic::amdgcn_tanh: return FloatFunction::Tanh;
-  default: return std::nullopt;
+  case Intrinsic::amdgcn_rcp:
+    return FloatFunction::Reciprocal;
+  case Intrinsic::amdgcn_rsq:
+    return FloatFunction::ReciprocalSqrt;
+  case Intrinsic::amdgcn_sqrt:
+    return FloatFunction::Sqrt;
+  case Intrinsic::amdgcn_exp2:
+    return FloatFunction::Exp2;
+  case Intrinsic::amdgcn_log:
+    return FloatFunction::Log2;
+  case Intrinsic::amdgcn_sin:
+    return FloatFunction::SinTurns;
+  case Intrinsic::amdgcn_cos:
+    return FloatFunction::CosTurns;
+  case Intrinsic::amdgcn_fract:
+    return FloatFunction::Fract;
+  case Intrinsic::amdgcn_tanh:
+    return FloatFunction::Tanh;
+  default:
+    return std::nullopt;
   }
 }
 
@@ -193,7 +203,9 @@ Expected<bool> FunctionCompiler::compileAMDGCN(const CallBase &call) {
   Intrinsic::ID id = call.getIntrinsicID();
   unsigned wave = parent.image.wave;
   auto operand = [&](unsigned i) { return ref(call.getArgOperand(i)); };
-  auto missing = [&](const Twine &what) { return unsupported(call, what + " does not exist on " + chip.name); };
+  auto missing = [&](const Twine &what) {
+    return unsupported(call, what + " does not exist on " + chip.name);
+  };
   auto simple = [&](Handler handler, unsigned sub = 0) {
     unsigned count = call.arg_size();
     Op &op = emit(handler, call.getType()->isVoidTy() ? 0 : define(call), count > 0 ? operand(0) : 0,
@@ -205,7 +217,8 @@ Expected<bool> FunctionCompiler::compileAMDGCN(const CallBase &call) {
   auto sameWidth = [&](unsigned bits) -> Error {
     // No instruction is selected for a 32-bit mask of a wave of 64 lanes.
     if (bits < wave)
-      return unsupported(call, "a mask of " + Twine(bits) + " bits cannot be selected in a wave of " + Twine(wave));
+      return unsupported(call,
+                         "a mask of " + Twine(bits) + " bits cannot be selected in a wave of " + Twine(wave));
     return Error::success();
   };
   if (auto function = amdFunction(id)) {
@@ -215,24 +228,41 @@ Expected<bool> FunctionCompiler::compileAMDGCN(const CallBase &call) {
     return true;
   }
   switch (id) {
-  case Intrinsic::amdgcn_workitem_id_x: return simple(workItem, 0);
-  case Intrinsic::amdgcn_workitem_id_y: return simple(workItem, 1);
-  case Intrinsic::amdgcn_workitem_id_z: return simple(workItem, 2);
-  case Intrinsic::amdgcn_workgroup_id_x: return simple(workGroup, 0);
-  case Intrinsic::amdgcn_workgroup_id_y: return simple(workGroup, 1);
-  case Intrinsic::amdgcn_workgroup_id_z: return simple(workGroup, 2);
+  case Intrinsic::amdgcn_workitem_id_x:
+    return simple(workItem, 0);
+  case Intrinsic::amdgcn_workitem_id_y:
+    return simple(workItem, 1);
+  case Intrinsic::amdgcn_workitem_id_z:
+    return simple(workItem, 2);
+  case Intrinsic::amdgcn_workgroup_id_x:
+    return simple(workGroup, 0);
+  case Intrinsic::amdgcn_workgroup_id_y:
+    return simple(workGroup, 1);
+  case Intrinsic::amdgcn_workgroup_id_z:
+    return simple(workGroup, 2);
   case Intrinsic::amdgcn_wave_id:
     if (!chip.gfx12)
       return missing("wave.id");
     return simple(waveId);
   case Intrinsic::amdgcn_s_memtime:
-  case Intrinsic::amdgcn_s_memrealtime: return simple(time);
-  case Intrinsic::amdgcn_implicitarg_ptr: alias(call, {word(ImplicitArgs << allocationShift)}); return true;
-  case Intrinsic::amdgcn_dispatch_ptr: alias(call, {word((ImplicitArgs << allocationShift) + 128)}); return true;
-  case Intrinsic::amdgcn_wavefrontsize: alias(call, {word(wave)}); return true;
-  case Intrinsic::amdgcn_groupstaticsize: alias(call, {word(parent.image.sharedBytes)}); return true;
-  case Intrinsic::amdgcn_mbcnt_lo: return simple(maskedCount, 0);
-  case Intrinsic::amdgcn_mbcnt_hi: return simple(maskedCount, 1);
+  case Intrinsic::amdgcn_s_memrealtime:
+    return simple(time);
+  case Intrinsic::amdgcn_implicitarg_ptr:
+    alias(call, {word(ImplicitArgs << allocationShift)});
+    return true;
+  case Intrinsic::amdgcn_dispatch_ptr:
+    alias(call, {word((ImplicitArgs << allocationShift) + 128)});
+    return true;
+  case Intrinsic::amdgcn_wavefrontsize:
+    alias(call, {word(wave)});
+    return true;
+  case Intrinsic::amdgcn_groupstaticsize:
+    alias(call, {word(parent.image.sharedBytes)});
+    return true;
+  case Intrinsic::amdgcn_mbcnt_lo:
+    return simple(maskedCount, 0);
+  case Intrinsic::amdgcn_mbcnt_hi:
+    return simple(maskedCount, 1);
   case Intrinsic::amdgcn_ballot:
     if (Error error = sameWidth(scalarBits(call.getType())))
       return error;
@@ -241,7 +271,8 @@ Expected<bool> FunctionCompiler::compileAMDGCN(const CallBase &call) {
     if (Error error = sameWidth(scalarBits(call.getArgOperand(0)->getType())))
       return error;
     return simple(inverseBallot);
-  case Intrinsic::amdgcn_s_barrier: return simple(barrier);
+  case Intrinsic::amdgcn_s_barrier:
+    return simple(barrier);
   case Intrinsic::amdgcn_s_barrier_signal:
   case Intrinsic::amdgcn_s_barrier_wait: {
     if (!chip.gfx12)
@@ -261,11 +292,16 @@ Expected<bool> FunctionCompiler::compileAMDGCN(const CallBase &call) {
     if (scalarBits(call.getType()) != 32)
       return false;
     return simple(bitField, id == Intrinsic::amdgcn_sbfe);
-  case Intrinsic::amdgcn_perm: return simple(permuteBytes);
-  case Intrinsic::amdgcn_mul_u24: return simple(multiply24, 0);
-  case Intrinsic::amdgcn_mul_i24: return simple(multiply24, 1);
-  case Intrinsic::amdgcn_mulhi_u24: return simple(multiply24, 2);
-  case Intrinsic::amdgcn_mulhi_i24: return simple(multiply24, 3);
+  case Intrinsic::amdgcn_perm:
+    return simple(permuteBytes);
+  case Intrinsic::amdgcn_mul_u24:
+    return simple(multiply24, 0);
+  case Intrinsic::amdgcn_mul_i24:
+    return simple(multiply24, 1);
+  case Intrinsic::amdgcn_mulhi_u24:
+    return simple(multiply24, 2);
+  case Intrinsic::amdgcn_mulhi_i24:
+    return simple(multiply24, 3);
   case Intrinsic::amdgcn_class: {
     auto mask = immediate(call.getArgOperand(1));
     if (!mask)
@@ -284,7 +320,10 @@ Expected<bool> FunctionCompiler::compileAMDGCN(const CallBase &call) {
     alias(call, {op.dst + !mantissa});
     return true;
   }
-  case Intrinsic::amdgcn_endpgm: emit(+[](Wave &w, const Op &) { w.exitLanes(); }, 0); return true;
+  case Intrinsic::amdgcn_endpgm:
+    emit(
+        +[](Wave &w, const Op &) { w.exitLanes(); }, 0);
+    return true;
   case Intrinsic::amdgcn_wave_barrier:
   case Intrinsic::amdgcn_sched_barrier:
   case Intrinsic::amdgcn_sched_group_barrier:
@@ -296,8 +335,10 @@ Expected<bool> FunctionCompiler::compileAMDGCN(const CallBase &call) {
   case Intrinsic::amdgcn_s_wait_loadcnt:
   case Intrinsic::amdgcn_s_wait_storecnt:
   case Intrinsic::amdgcn_s_wait_dscnt:
-  case Intrinsic::amdgcn_s_wait_kmcnt: return true;
-  default: return false;
+  case Intrinsic::amdgcn_s_wait_kmcnt:
+    return true;
+  default:
+    return false;
   }
 }
 

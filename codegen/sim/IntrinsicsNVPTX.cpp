@@ -1,12 +1,11 @@
 //===----------------------------------------------------------------------===//
-// Intrinsics of NVPTX: special registers, warp collectives and barriers, as the
-// PTX ISA defines them ("shfl.sync", "vote.sync", "match.sync", "redux.sync",
-// "elect.sync", "barrier").
+// Intrinsics of NVPTX other than warp collectives: special registers, barriers
+// of the block, and single-lane arithmetic.
 //===----------------------------------------------------------------------===//
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "codegen/sim/Compile.h"
 #include "codegen/sim/Wave.h"
 #include "llvm/ADT/bit.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
 
@@ -18,8 +17,31 @@ namespace {
 // Special registers
 //===----------------------------------------------------------------------===//
 
-enum Register : uint8_t { TidX, TidY, TidZ, NtidX, NtidY, NtidZ, CtaidX, CtaidY, CtaidZ, NctaidX, NctaidY, NctaidZ,
-  LaneId, WarpId, NWarpId, WarpSize, MaskEq, MaskLe, MaskLt, MaskGe, MaskGt, Clock, ActiveMask };
+enum Register : uint8_t {
+  TidX,
+  TidY,
+  TidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  CtaidX,
+  CtaidY,
+  CtaidZ,
+  NctaidX,
+  NctaidY,
+  NctaidZ,
+  LaneId,
+  WarpId,
+  NWarpId,
+  WarpSize,
+  MaskEq,
+  MaskLe,
+  MaskLt,
+  MaskGe,
+  MaskGt,
+  Clock,
+  ActiveMask
+};
 
 void readRegister(Wave &w, const Op &op) {
   uint64_t *out = w.out(op.dst);
@@ -27,21 +49,59 @@ void readRegister(Wave &w, const Op &op) {
   w.each([&](unsigned l) {
     uint64_t bit = uint64_t(1) << l;
     switch (Register(op.sub)) {
-    case TidX: case TidY: case TidZ: out[l] = w.tid[op.sub - TidX][l]; break;
-    case NtidX: case NtidY: case NtidZ: out[l] = launch.blockSize[op.sub - NtidX]; break;
-    case CtaidX: case CtaidY: case CtaidZ: out[l] = w.block.id[op.sub - CtaidX]; break;
-    case NctaidX: case NctaidY: case NctaidZ: out[l] = launch.grid[op.sub - NctaidX]; break;
-    case LaneId: out[l] = l; break;
-    case WarpId: out[l] = w.index; break;
-    case NWarpId: out[l] = w.block.waves.size(); break;
-    case WarpSize: out[l] = w.width; break;
-    case MaskEq: out[l] = bit; break;
-    case MaskLe: out[l] = bit | (bit - 1); break;
-    case MaskLt: out[l] = bit - 1; break;
-    case MaskGe: out[l] = w.full & ~(bit - 1); break;
-    case MaskGt: out[l] = w.full & ~(bit | (bit - 1)); break;
-    case Clock: out[l] = launch.executed & lowBits(op.bits); break;
-    case ActiveMask: out[l] = w.mask; break;
+    case TidX:
+    case TidY:
+    case TidZ:
+      out[l] = w.tid[op.sub - TidX][l];
+      break;
+    case NtidX:
+    case NtidY:
+    case NtidZ:
+      out[l] = launch.blockSize[op.sub - NtidX];
+      break;
+    case CtaidX:
+    case CtaidY:
+    case CtaidZ:
+      out[l] = w.block.id[op.sub - CtaidX];
+      break;
+    case NctaidX:
+    case NctaidY:
+    case NctaidZ:
+      out[l] = launch.grid[op.sub - NctaidX];
+      break;
+    case LaneId:
+      out[l] = l;
+      break;
+    case WarpId:
+      out[l] = w.index;
+      break;
+    case NWarpId:
+      out[l] = w.block.waves.size();
+      break;
+    case WarpSize:
+      out[l] = w.width;
+      break;
+    case MaskEq:
+      out[l] = bit;
+      break;
+    case MaskLe:
+      out[l] = bit | (bit - 1);
+      break;
+    case MaskLt:
+      out[l] = bit - 1;
+      break;
+    case MaskGe:
+      out[l] = w.full & ~(bit - 1);
+      break;
+    case MaskGt:
+      out[l] = w.full & ~(bit | (bit - 1));
+      break;
+    case Clock:
+      out[l] = launch.executed & lowBits(op.bits);
+      break;
+    case ActiveMask:
+      out[l] = w.mask;
+      break;
     }
   });
   w.setPoison(op.dst, 0);
@@ -49,192 +109,58 @@ void readRegister(Wave &w, const Op &op) {
 
 std::optional<Register> specialRegister(Intrinsic::ID id) {
   switch (id) {
-  case Intrinsic::nvvm_read_ptx_sreg_tid_x: return TidX;
-  case Intrinsic::nvvm_read_ptx_sreg_tid_y: return TidY;
-  case Intrinsic::nvvm_read_ptx_sreg_tid_z: return TidZ;
-  case Intrinsic::nvvm_read_ptx_sreg_ntid_x: return NtidX;
-  case Intrinsic::nvvm_read_ptx_sreg_ntid_y: return NtidY;
-  case Intrinsic::nvvm_read_ptx_sreg_ntid_z: return NtidZ;
-  case Intrinsic::nvvm_read_ptx_sreg_ctaid_x: return CtaidX;
-  case Intrinsic::nvvm_read_ptx_sreg_ctaid_y: return CtaidY;
-  case Intrinsic::nvvm_read_ptx_sreg_ctaid_z: return CtaidZ;
-  case Intrinsic::nvvm_read_ptx_sreg_nctaid_x: return NctaidX;
-  case Intrinsic::nvvm_read_ptx_sreg_nctaid_y: return NctaidY;
-  case Intrinsic::nvvm_read_ptx_sreg_nctaid_z: return NctaidZ;
-  case Intrinsic::nvvm_read_ptx_sreg_laneid: return LaneId;
-  case Intrinsic::nvvm_read_ptx_sreg_warpid: return WarpId;
-  case Intrinsic::nvvm_read_ptx_sreg_nwarpid: return NWarpId;
-  case Intrinsic::nvvm_read_ptx_sreg_warpsize: return WarpSize;
-  case Intrinsic::nvvm_read_ptx_sreg_lanemask_eq: return MaskEq;
-  case Intrinsic::nvvm_read_ptx_sreg_lanemask_le: return MaskLe;
-  case Intrinsic::nvvm_read_ptx_sreg_lanemask_lt: return MaskLt;
-  case Intrinsic::nvvm_read_ptx_sreg_lanemask_ge: return MaskGe;
-  case Intrinsic::nvvm_read_ptx_sreg_lanemask_gt: return MaskGt;
+  case Intrinsic::nvvm_read_ptx_sreg_tid_x:
+    return TidX;
+  case Intrinsic::nvvm_read_ptx_sreg_tid_y:
+    return TidY;
+  case Intrinsic::nvvm_read_ptx_sreg_tid_z:
+    return TidZ;
+  case Intrinsic::nvvm_read_ptx_sreg_ntid_x:
+    return NtidX;
+  case Intrinsic::nvvm_read_ptx_sreg_ntid_y:
+    return NtidY;
+  case Intrinsic::nvvm_read_ptx_sreg_ntid_z:
+    return NtidZ;
+  case Intrinsic::nvvm_read_ptx_sreg_ctaid_x:
+    return CtaidX;
+  case Intrinsic::nvvm_read_ptx_sreg_ctaid_y:
+    return CtaidY;
+  case Intrinsic::nvvm_read_ptx_sreg_ctaid_z:
+    return CtaidZ;
+  case Intrinsic::nvvm_read_ptx_sreg_nctaid_x:
+    return NctaidX;
+  case Intrinsic::nvvm_read_ptx_sreg_nctaid_y:
+    return NctaidY;
+  case Intrinsic::nvvm_read_ptx_sreg_nctaid_z:
+    return NctaidZ;
+  case Intrinsic::nvvm_read_ptx_sreg_laneid:
+    return LaneId;
+  case Intrinsic::nvvm_read_ptx_sreg_warpid:
+    return WarpId;
+  case Intrinsic::nvvm_read_ptx_sreg_nwarpid:
+    return NWarpId;
+  case Intrinsic::nvvm_read_ptx_sreg_warpsize:
+    return WarpSize;
+  case Intrinsic::nvvm_read_ptx_sreg_lanemask_eq:
+    return MaskEq;
+  case Intrinsic::nvvm_read_ptx_sreg_lanemask_le:
+    return MaskLe;
+  case Intrinsic::nvvm_read_ptx_sreg_lanemask_lt:
+    return MaskLt;
+  case Intrinsic::nvvm_read_ptx_sreg_lanemask_ge:
+    return MaskGe;
+  case Intrinsic::nvvm_read_ptx_sreg_lanemask_gt:
+    return MaskGt;
   case Intrinsic::nvvm_read_ptx_sreg_clock:
   case Intrinsic::nvvm_read_ptx_sreg_clock64:
-  case Intrinsic::nvvm_read_ptx_sreg_globaltimer: return Clock;
-  case Intrinsic::nvvm_activemask: return ActiveMask;
-  default: return std::nullopt;
+  case Intrinsic::nvvm_read_ptx_sreg_globaltimer:
+    return Clock;
+  case Intrinsic::nvvm_activemask:
+    return ActiveMask;
+  default:
+    return std::nullopt;
   }
 }
-
-//===----------------------------------------------------------------------===//
-// Collectives. `c` (or the first arg) is the member mask.
-//===----------------------------------------------------------------------===//
-
-enum Shuffle : uint8_t { Up, Down, Bfly, Idx };
-
-/// args: mask, value, b (lane or distance), c (clamp and segment). dst, and in
-/// its second word the predicate where flags is set.
-void shuffle(Wave &w, const Op &op) {
-  Ref maskRef = w.arg(op, 0), valueRef = w.arg(op, 1), bRef = w.arg(op, 2), cRef = w.arg(op, 3);
-  if (!w.rendezvous(op, maskRef))
-    return;
-  const uint64_t *members = w.val(maskRef), *value = w.val(valueRef), *b = w.val(bRef), *c = w.val(cRef);
-  std::vector<uint64_t> result(w.width), inRange(w.width);
-  uint64_t poison = 0, controlPoison = w.poisonOf(bRef) | w.poisonOf(cRef);
-  w.each([&](unsigned l) {
-    int lane = l, bval = b[l] & 0x1f, cval = c[l] & 0x1f, segment = c[l] >> 8 & 0x1f;
-    int maxLane = (lane & segment) | (cval & ~segment), minLane = lane & segment, j = 0;
-    bool in = false;
-    switch (Shuffle(op.sub)) {
-    case Up: j = lane - bval; in = j >= maxLane; break;
-    case Down: j = lane + bval; in = j <= maxLane; break;
-    case Bfly: j = lane ^ bval; in = j <= maxLane; break;
-    case Idx: j = minLane | (bval & ~segment); in = j <= maxLane; break;
-    }
-    if (!in)
-      j = lane;
-    result[l] = value[j];
-    inRange[l] = in;
-    // A lane that is not among the members delivers nothing defined.
-    bool defined = (members[l] & w.mask) >> j & 1;
-    poison |= uint64_t(!defined || (w.poisonOf(valueRef) >> j & 1)) << l;
-  });
-  uint64_t *out = w.out(op.dst);
-  w.each([&](unsigned l) { out[l] = result[l]; });
-  w.setPoison(op.dst, poison | controlPoison);
-  if (op.flags) {
-    uint64_t *predicate = w.out(op.dst + 1);
-    w.each([&](unsigned l) { predicate[l] = inRange[l]; });
-    w.setPoison(op.dst + 1, controlPoison);
-  }
-}
-
-/// Calls f(lanes of the mask that take part, one of them) once for each set of
-/// lanes that name the same mask.
-template <typename F> void eachGroup(Wave &w, Ref maskRef, F f) {
-  const uint64_t *members = w.val(maskRef);
-  for (uint64_t rest = w.mask; rest;) {
-    unsigned first = countr_zero(rest);
-    uint64_t group = members[first] & w.mask;
-    f(group);
-    rest &= ~group;
-  }
-}
-
-enum Vote : uint8_t { VoteAll, VoteAny, VoteUni, VoteBallot };
-
-/// a: mask, b: predicate.
-void vote(Wave &w, const Op &op) {
-  if (!w.rendezvous(op, op.a))
-    return;
-  const uint64_t *predicate = w.val(op.b);
-  uint64_t *out = w.out(op.dst), poison = 0;
-  uint64_t trueLanes = 0;
-  w.each([&](unsigned l) { trueLanes |= (predicate[l] & 1) << l; });
-  eachGroup(w, op.a, [&](uint64_t group) {
-    uint64_t yes = trueLanes & group, result = 0;
-    switch (Vote(op.sub)) {
-    case VoteAll: result = yes == group; break;
-    case VoteAny: result = yes != 0; break;
-    case VoteUni: result = !yes || yes == group; break;
-    case VoteBallot: result = yes; break;
-    }
-    if (w.poisonOf(op.b) & group)
-      poison |= group;
-    w.eachOf(group, [&](unsigned l) { out[l] = result; });
-  });
-  w.setPoison(op.dst, poison);
-}
-
-/// a: mask, b: value. sub 1: all, with the predicate in the second word.
-void match(Wave &w, const Op &op) {
-  if (!w.rendezvous(op, op.a))
-    return;
-  const uint64_t *value = w.val(op.b);
-  uint64_t *out = w.out(op.dst), poison = 0;
-  eachGroup(w, op.a, [&](uint64_t group) {
-    if (w.poisonOf(op.b) & group)
-      poison |= group;
-    std::vector<uint64_t> same(w.width);
-    w.eachOf(group, [&](unsigned l) {
-      w.eachOf(group, [&](unsigned other) { same[l] |= uint64_t(value[other] == value[l]) << other; });
-    });
-    w.eachOf(group, [&](unsigned l) {
-      out[l] = op.sub ? (same[l] == group ? group : 0) : same[l];
-      if (op.sub)
-        w.out(op.dst + 1)[l] = same[l] == group;
-    });
-  });
-  w.setPoison(op.dst, poison);
-  if (op.sub)
-    w.setPoison(op.dst + 1, poison);
-}
-
-enum Redux : uint8_t { ReduxAdd, ReduxMin, ReduxMax, ReduxUMin, ReduxUMax, ReduxAnd, ReduxOr, ReduxXor,
-  ReduxFMin, ReduxFMax };
-enum : uint32_t { ReduxAbs = 1, ReduxNaN = 2 };
-
-/// a: mask, b: value.
-void redux(Wave &w, const Op &op) {
-  if (!w.rendezvous(op, op.a))
-    return;
-  const uint64_t *value = w.val(op.b);
-  uint64_t *out = w.out(op.dst), poison = 0;
-  auto combine = [&](uint64_t a, uint64_t b) -> uint64_t {
-    int32_t sa = int32_t(a), sb = int32_t(b);
-    switch (Redux(op.sub)) {
-    case ReduxAdd: return (a + b) & 0xffffffff;
-    case ReduxMin: return sa < sb ? a : b;
-    case ReduxMax: return sa > sb ? a : b;
-    case ReduxUMin: return std::min(a, b);
-    case ReduxUMax: return std::max(a, b);
-    case ReduxAnd: return a & b;
-    case ReduxOr: return a | b;
-    case ReduxXor: return a ^ b;
-    case ReduxFMin: return floatBinary(Format::Float, op.flags & ReduxNaN ? FloatOp::Minimum : FloatOp::MinNum, a, b);
-    case ReduxFMax: return floatBinary(Format::Float, op.flags & ReduxNaN ? FloatOp::Maximum : FloatOp::MaxNum, a, b);
-    }
-    return a;
-  };
-  eachGroup(w, op.a, [&](uint64_t group) {
-    if (w.poisonOf(op.b) & group)
-      poison |= group;
-    uint64_t keep = op.flags & ReduxAbs ? 0x7fffffff : ~uint64_t(0);
-    uint64_t result = value[countr_zero(group)] & keep;
-    w.eachOf(group & (group - 1), [&](unsigned l) { result = combine(result, value[l] & keep); });
-    w.eachOf(group, [&](unsigned l) { out[l] = result; });
-  });
-  w.setPoison(op.dst, poison);
-}
-
-/// a: mask. The leader, and whether the lane is it.
-void elect(Wave &w, const Op &op) {
-  if (!w.rendezvous(op, op.a))
-    return;
-  eachGroup(w, op.a, [&](uint64_t group) {
-    unsigned leader = countr_zero(group);
-    w.eachOf(group, [&](unsigned l) {
-      w.out(op.dst)[l] = leader;
-      w.out(op.dst + 1)[l] = l == leader;
-    });
-  });
-  w.setPoison(op.dst, 0);
-  w.setPoison(op.dst + 1, 0);
-}
-
-void syncWarp(Wave &w, const Op &op) { w.rendezvous(op, op.a); }
 
 //===----------------------------------------------------------------------===//
 // Barriers
@@ -243,7 +169,8 @@ void syncWarp(Wave &w, const Op &op) { w.rendezvous(op, op.a); }
 /// a: barrier, b: count (0 for all), c: predicate; sub: 0 none, 1 popc, 2 and,
 /// 3 or.
 void barrier(Wave &w, const Op &op) {
-  if (!w.rendezvousAll(op) || !w.needsValue(op, op.a, "a barrier number") || !w.needsValue(op, op.b, "a thread count"))
+  if (!w.rendezvousAll(op) || !w.needsValue(op, op.a, "a barrier number") ||
+      !w.needsValue(op, op.b, "a thread count"))
     return;
   unsigned lane = countr_zero(w.mask);
   w.barrierId = w.val(op.a)[lane];
@@ -251,7 +178,8 @@ void barrier(Wave &w, const Op &op) {
   if (w.barrierId >= w.block.arrivedOnly.size())
     return w.fail(op, lane, "barrier " + Twine(w.barrierId) + " does not exist, expected 0 to 15");
   if (w.barrierCount % w.width)
-    return w.fail(op, lane, "barrier of " + Twine(w.barrierCount) + " threads, expected a multiple of the warp");
+    return w.fail(op, lane,
+                  "barrier of " + Twine(w.barrierCount) + " threads, expected a multiple of the warp");
   w.barrierOp = &op;
   w.barrierVotes = 0;
   if (op.sub) {
@@ -280,76 +208,31 @@ struct BarrierForm {
 std::optional<BarrierForm> barrierForm(Intrinsic::ID id) {
   switch (id) {
   case Intrinsic::nvvm_barrier_cta_sync_aligned_all:
-  case Intrinsic::nvvm_barrier_cta_sync_all: return BarrierForm{0, false};
+  case Intrinsic::nvvm_barrier_cta_sync_all:
+    return BarrierForm{0, false};
   case Intrinsic::nvvm_barrier_cta_sync_aligned_count:
-  case Intrinsic::nvvm_barrier_cta_sync_count: return BarrierForm{0, true};
+  case Intrinsic::nvvm_barrier_cta_sync_count:
+    return BarrierForm{0, true};
   case Intrinsic::nvvm_barrier_cta_red_popc_aligned_all:
-  case Intrinsic::nvvm_barrier_cta_red_popc_all: return BarrierForm{1, false};
+  case Intrinsic::nvvm_barrier_cta_red_popc_all:
+    return BarrierForm{1, false};
   case Intrinsic::nvvm_barrier_cta_red_popc_aligned_count:
-  case Intrinsic::nvvm_barrier_cta_red_popc_count: return BarrierForm{1, true};
+  case Intrinsic::nvvm_barrier_cta_red_popc_count:
+    return BarrierForm{1, true};
   case Intrinsic::nvvm_barrier_cta_red_and_aligned_all:
-  case Intrinsic::nvvm_barrier_cta_red_and_all: return BarrierForm{2, false};
+  case Intrinsic::nvvm_barrier_cta_red_and_all:
+    return BarrierForm{2, false};
   case Intrinsic::nvvm_barrier_cta_red_and_aligned_count:
-  case Intrinsic::nvvm_barrier_cta_red_and_count: return BarrierForm{2, true};
+  case Intrinsic::nvvm_barrier_cta_red_and_count:
+    return BarrierForm{2, true};
   case Intrinsic::nvvm_barrier_cta_red_or_aligned_all:
-  case Intrinsic::nvvm_barrier_cta_red_or_all: return BarrierForm{3, false};
+  case Intrinsic::nvvm_barrier_cta_red_or_all:
+    return BarrierForm{3, false};
   case Intrinsic::nvvm_barrier_cta_red_or_aligned_count:
-  case Intrinsic::nvvm_barrier_cta_red_or_count: return BarrierForm{3, true};
-  default: return std::nullopt;
-  }
-}
-
-struct ShuffleForm {
-  Shuffle mode;
-  bool predicate;
-};
-
-std::optional<ShuffleForm> shuffleForm(Intrinsic::ID id) {
-  switch (id) {
-  case Intrinsic::nvvm_shfl_sync_up_i32:
-  case Intrinsic::nvvm_shfl_sync_up_f32: return ShuffleForm{Up, false};
-  case Intrinsic::nvvm_shfl_sync_down_i32:
-  case Intrinsic::nvvm_shfl_sync_down_f32: return ShuffleForm{Down, false};
-  case Intrinsic::nvvm_shfl_sync_bfly_i32:
-  case Intrinsic::nvvm_shfl_sync_bfly_f32: return ShuffleForm{Bfly, false};
-  case Intrinsic::nvvm_shfl_sync_idx_i32:
-  case Intrinsic::nvvm_shfl_sync_idx_f32: return ShuffleForm{Idx, false};
-  case Intrinsic::nvvm_shfl_sync_up_i32p:
-  case Intrinsic::nvvm_shfl_sync_up_f32p: return ShuffleForm{Up, true};
-  case Intrinsic::nvvm_shfl_sync_down_i32p:
-  case Intrinsic::nvvm_shfl_sync_down_f32p: return ShuffleForm{Down, true};
-  case Intrinsic::nvvm_shfl_sync_bfly_i32p:
-  case Intrinsic::nvvm_shfl_sync_bfly_f32p: return ShuffleForm{Bfly, true};
-  case Intrinsic::nvvm_shfl_sync_idx_i32p:
-  case Intrinsic::nvvm_shfl_sync_idx_f32p: return ShuffleForm{Idx, true};
-  default: return std::nullopt;
-  }
-}
-
-struct ReduxForm {
-  Redux op;
-  uint32_t flags = 0;
-};
-
-std::optional<ReduxForm> reduxForm(Intrinsic::ID id) {
-  switch (id) {
-  case Intrinsic::nvvm_redux_sync_add: return ReduxForm{ReduxAdd};
-  case Intrinsic::nvvm_redux_sync_min: return ReduxForm{ReduxMin};
-  case Intrinsic::nvvm_redux_sync_max: return ReduxForm{ReduxMax};
-  case Intrinsic::nvvm_redux_sync_umin: return ReduxForm{ReduxUMin};
-  case Intrinsic::nvvm_redux_sync_umax: return ReduxForm{ReduxUMax};
-  case Intrinsic::nvvm_redux_sync_and: return ReduxForm{ReduxAnd};
-  case Intrinsic::nvvm_redux_sync_or: return ReduxForm{ReduxOr};
-  case Intrinsic::nvvm_redux_sync_xor: return ReduxForm{ReduxXor};
-  case Intrinsic::nvvm_redux_sync_fmin: return ReduxForm{ReduxFMin};
-  case Intrinsic::nvvm_redux_sync_fmin_abs: return ReduxForm{ReduxFMin, ReduxAbs};
-  case Intrinsic::nvvm_redux_sync_fmin_NaN: return ReduxForm{ReduxFMin, ReduxNaN};
-  case Intrinsic::nvvm_redux_sync_fmin_abs_NaN: return ReduxForm{ReduxFMin, ReduxAbs | ReduxNaN};
-  case Intrinsic::nvvm_redux_sync_fmax: return ReduxForm{ReduxFMax};
-  case Intrinsic::nvvm_redux_sync_fmax_abs: return ReduxForm{ReduxFMax, ReduxAbs};
-  case Intrinsic::nvvm_redux_sync_fmax_NaN: return ReduxForm{ReduxFMax, ReduxNaN};
-  case Intrinsic::nvvm_redux_sync_fmax_abs_NaN: return ReduxForm{ReduxFMax, ReduxAbs | ReduxNaN};
-  default: return std::nullopt;
+  case Intrinsic::nvvm_barrier_cta_red_or_count:
+    return BarrierForm{3, true};
+  default:
+    return std::nullopt;
   }
 }
 
@@ -357,56 +240,48 @@ std::optional<ReduxForm> reduxForm(Intrinsic::ID id) {
 std::optional<FloatFunction> nvFunction(Intrinsic::ID id) {
   switch (id) {
   case Intrinsic::nvvm_ex2_approx:
-  case Intrinsic::nvvm_ex2_approx_ftz: return FloatFunction::Exp2;
+  case Intrinsic::nvvm_ex2_approx_ftz:
+    return FloatFunction::Exp2;
   case Intrinsic::nvvm_lg2_approx_f:
-  case Intrinsic::nvvm_lg2_approx_ftz_f: return FloatFunction::Log2;
+  case Intrinsic::nvvm_lg2_approx_ftz_f:
+    return FloatFunction::Log2;
   case Intrinsic::nvvm_sin_approx_f:
-  case Intrinsic::nvvm_sin_approx_ftz_f: return FloatFunction::Sin;
+  case Intrinsic::nvvm_sin_approx_ftz_f:
+    return FloatFunction::Sin;
   case Intrinsic::nvvm_cos_approx_f:
-  case Intrinsic::nvvm_cos_approx_ftz_f: return FloatFunction::Cos;
+  case Intrinsic::nvvm_cos_approx_ftz_f:
+    return FloatFunction::Cos;
   case Intrinsic::nvvm_sqrt_approx_f:
   case Intrinsic::nvvm_sqrt_approx_ftz_f:
   case Intrinsic::nvvm_sqrt_f:
   case Intrinsic::nvvm_sqrt_rn_f:
-  case Intrinsic::nvvm_sqrt_rn_d: return FloatFunction::Sqrt;
+  case Intrinsic::nvvm_sqrt_rn_d:
+    return FloatFunction::Sqrt;
   case Intrinsic::nvvm_rsqrt_approx_f:
   case Intrinsic::nvvm_rsqrt_approx_ftz_f:
-  case Intrinsic::nvvm_rsqrt_approx_d: return FloatFunction::ReciprocalSqrt;
+  case Intrinsic::nvvm_rsqrt_approx_d:
+    return FloatFunction::ReciprocalSqrt;
   case Intrinsic::nvvm_rcp_rn_f:
   case Intrinsic::nvvm_rcp_rn_d:
-  case Intrinsic::nvvm_rcp_approx_ftz_f: return FloatFunction::Reciprocal;
-  default: return std::nullopt;
+  case Intrinsic::nvvm_rcp_approx_ftz_f:
+    return FloatFunction::Reciprocal;
+  default:
+    return std::nullopt;
   }
 }
 
 } // namespace
 
 Expected<bool> FunctionCompiler::compileNVPTX(const CallBase &call) {
+  auto collective = compileWarp(call);
+  if (!collective || *collective)
+    return collective;
   Intrinsic::ID id = call.getIntrinsicID();
   auto operand = [&](unsigned i) { return ref(call.getArgOperand(i)); };
-  auto missing = [&](const Twine &what) { return unsupported(call, what + " does not exist on " + chip.name); };
   if (auto reg = specialRegister(id)) {
     Op &op = emit(readRegister, define(call));
     op.sub = *reg;
     op.bits = scalarBits(call.getType());
-    return true;
-  }
-  if (auto form = shuffleForm(id)) {
-    Refs args = {operand(0), operand(1), operand(2), operand(3)};
-    Op &op = emit(shuffle, define(call));
-    op.sub = form->mode;
-    op.flags = form->predicate;
-    setArgs(op, args);
-    return true;
-  }
-  if (auto form = reduxForm(id)) {
-    bool isFloat = form->op >= ReduxFMin;
-    if (isFloat ? !chip.reduxFloat : !chip.redux)
-      return missing(isFloat ? "redux.sync on floats" : "redux.sync");
-    // The value comes first here.
-    Op &op = emit(redux, define(call), operand(1), operand(0));
-    op.sub = form->op;
-    op.flags = form->flags;
     return true;
   }
   if (auto form = barrierForm(id)) {
@@ -427,33 +302,22 @@ Expected<bool> FunctionCompiler::compileNVPTX(const CallBase &call) {
     }
     return true;
   }
-  auto voteAs = [&](Vote kind) {
-    emit(vote, define(call), operand(0), operand(1)).sub = kind;
-    return true;
-  };
   switch (id) {
-  case Intrinsic::nvvm_vote_all_sync: return voteAs(VoteAll);
-  case Intrinsic::nvvm_vote_any_sync: return voteAs(VoteAny);
-  case Intrinsic::nvvm_vote_uni_sync: return voteAs(VoteUni);
-  case Intrinsic::nvvm_vote_ballot_sync: return voteAs(VoteBallot);
-  case Intrinsic::nvvm_match_any_sync_i32:
-  case Intrinsic::nvvm_match_any_sync_i64: emit(match, define(call), operand(0), operand(1)); return true;
-  case Intrinsic::nvvm_match_all_sync_i32p:
-  case Intrinsic::nvvm_match_all_sync_i64p: emit(match, define(call), operand(0), operand(1)).sub = 1; return true;
-  case Intrinsic::nvvm_elect_sync:
-    if (!chip.elect)
-      return missing("elect.sync");
-    emit(elect, define(call), operand(0));
-    return true;
-  case Intrinsic::nvvm_bar_warp_sync: emit(syncWarp, 0, operand(0)); return true;
   case Intrinsic::nvvm_barrier_cta_arrive_aligned_count:
-  case Intrinsic::nvvm_barrier_cta_arrive_count: emit(barrierArrive, 0, operand(0)); return true;
+  case Intrinsic::nvvm_barrier_cta_arrive_count:
+    emit(barrierArrive, 0, operand(0));
+    return true;
   case Intrinsic::nvvm_membar_cta:
   case Intrinsic::nvvm_membar_gl:
   case Intrinsic::nvvm_membar_sys:
-  case Intrinsic::nvvm_nanosleep: return true;
-  case Intrinsic::nvvm_exit: emit(+[](Wave &w, const Op &) { w.exitLanes(); }, 0); return true;
-  default: return false;
+  case Intrinsic::nvvm_nanosleep:
+    return true;
+  case Intrinsic::nvvm_exit:
+    emit(
+        +[](Wave &w, const Op &) { w.exitLanes(); }, 0);
+    return true;
+  default:
+    return false;
   }
 }
 

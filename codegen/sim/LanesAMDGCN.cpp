@@ -22,10 +22,20 @@ namespace {
 constexpr int noLane = -1;
 
 enum DppControl : unsigned {
-  QuadPermLast = 0xff, RowShl = 0x100, RowShr = 0x110, RowRor = 0x120,
-  WaveShl = 0x130, WaveRol = 0x134, WaveShr = 0x138, WaveRor = 0x13c,
-  RowMirror = 0x140, RowHalfMirror = 0x141, RowBcast15 = 0x142, RowBcast31 = 0x143,
-  RowShare = 0x150, RowXmask = 0x160,
+  QuadPermLast = 0xff,
+  RowShl = 0x100,
+  RowShr = 0x110,
+  RowRor = 0x120,
+  WaveShl = 0x130,
+  WaveRol = 0x134,
+  WaveShr = 0x138,
+  WaveRor = 0x13c,
+  RowMirror = 0x140,
+  RowHalfMirror = 0x141,
+  RowBcast15 = 0x142,
+  RowBcast31 = 0x143,
+  RowShare = 0x150,
+  RowXmask = 0x160,
 };
 
 int dppSource(unsigned control, int lane, int width) {
@@ -33,22 +43,36 @@ int dppSource(unsigned control, int lane, int width) {
   if (control <= QuadPermLast)
     return (lane & ~3) | (control >> (2 * (lane & 3)) & 3);
   switch (control & ~15u) {
-  case RowShl: return inRow + n < 16 ? lane + n : noLane;
-  case RowShr: return inRow - n >= 0 ? lane - n : noLane;
-  case RowRor: return row | ((inRow - n) & 15);
-  case RowShare: return row | n;
-  case RowXmask: return row | (inRow ^ n);
-  default: break;
+  case RowShl:
+    return inRow + n < 16 ? lane + n : noLane;
+  case RowShr:
+    return inRow - n >= 0 ? lane - n : noLane;
+  case RowRor:
+    return row | ((inRow - n) & 15);
+  case RowShare:
+    return row | n;
+  case RowXmask:
+    return row | (inRow ^ n);
+  default:
+    break;
   }
   switch (control) {
-  case WaveShl: return lane + 1 < width ? lane + 1 : noLane;
-  case WaveRol: return (lane + 1) % width;
-  case WaveShr: return lane - 1;
-  case WaveRor: return (lane + width - 1) % width;
-  case RowMirror: return row | (15 - inRow);
-  case RowHalfMirror: return (lane & ~7) | (7 - (lane & 7));
-  case RowBcast15: return row ? row - 1 : noLane;
-  case RowBcast31: return lane >= 32 ? 31 : noLane;
+  case WaveShl:
+    return lane + 1 < width ? lane + 1 : noLane;
+  case WaveRol:
+    return (lane + 1) % width;
+  case WaveShr:
+    return lane - 1;
+  case WaveRor:
+    return (lane + width - 1) % width;
+  case RowMirror:
+    return row | (15 - inRow);
+  case RowHalfMirror:
+    return (lane & ~7) | (7 - (lane & 7));
+  case RowBcast15:
+    return row ? row - 1 : noLane;
+  case RowBcast31:
+    return lane >= 32 ? 31 : noLane;
   }
   return noLane;
 }
@@ -61,14 +85,24 @@ std::string dppMissing(unsigned control, const ChipRules &chip) {
   switch (control & ~15u) {
   case RowShl:
   case RowShr:
-  case RowRor: return n ? "" : "is not encoded";
-  case RowShare: return chip.rowShare ? "" : "(row_share) does not exist";
-  case RowXmask: return chip.permlane16 ? "" : "(row_xmask) does not exist";
-  default: break;
+  case RowRor:
+    return n ? "" : "is not encoded";
+  case RowShare:
+    return chip.rowShare ? "" : "(row_share) does not exist";
+  case RowXmask:
+    return chip.permlane16 ? "" : "(row_xmask) does not exist";
+  default:
+    break;
   }
   switch (control) {
-  case WaveShl: case WaveRol: case WaveShr: case WaveRor: return chip.waveShift ? "" : "(a shift of the wave) does not exist";
-  case RowBcast15: case RowBcast31: return chip.waveShift ? "" : "(row_bcast) does not exist";
+  case WaveShl:
+  case WaveRol:
+  case WaveShr:
+  case WaveRor:
+    return chip.waveShift ? "" : "(a shift of the wave) does not exist";
+  case RowBcast15:
+  case RowBcast31:
+    return chip.waveShift ? "" : "(row_bcast) does not exist";
   }
   return "is not encoded";
 }
@@ -78,7 +112,8 @@ enum Inactive { KeepOld, Zero, Poison };
 /// Fills dst from `source(lane)` of `value`, where noLane and inactive lanes
 /// follow `whenInactive`; `old` is what KeepOld keeps.
 template <typename F>
-void gatherLanes(Wave &w, Ref dst, Ref value, Ref old, Inactive whenInactive, uint64_t extraPoison, F source) {
+void gatherLanes(Wave &w, Ref dst, Ref value, Ref old, Inactive whenInactive, uint64_t extraPoison,
+                 F source) {
   const uint64_t *in = w.val(value), *kept = w.val(old);
   uint64_t inPoison = w.poisonOf(value), keptPoison = w.poisonOf(old), poison = 0;
   uint64_t result[64];
@@ -140,9 +175,8 @@ void permlane16(Wave &w, const Op &op) {
 void permlane16Var(Wave &w, const Op &op) {
   Inactive rule = op.flags & 1 ? Poison : op.flags & 2 ? Zero : KeepOld;
   const uint64_t *select = w.val(op.c);
-  gatherLanes(w, op.dst, op.b, op.a, rule, w.poisonOf(op.c), [&](int lane) {
-    return ((lane & ~15) ^ (op.sub ? 16 : 0)) | int(select[lane] & 15);
-  });
+  gatherLanes(w, op.dst, op.b, op.a, rule, w.poisonOf(op.c),
+              [&](int lane) { return ((lane & ~15) ^ (op.sub ? 16 : 0)) | int(select[lane] & 15); });
 }
 
 void permlane64(Wave &w, const Op &op) {
@@ -160,7 +194,8 @@ void permlaneSwap(Wave &w, const Op &op) {
   for (int l = 0; l < int(w.width); ++l)
     upper |= uint64_t((l & step) != 0) << l;
   gatherLanes(w, op.dst, op.b, op.a, rule, 0, [&](int lane) { return lane & step ? lane - step : noLane; });
-  gatherLanes(w, op.dst + 1, op.a, op.b, rule, 0, [&](int lane) { return lane & step ? noLane : lane + step; });
+  gatherLanes(w, op.dst + 1, op.a, op.b, rule, 0,
+              [&](int lane) { return lane & step ? noLane : lane + step; });
   // The halves that stay.
   auto restore = [&](Ref dst, const uint64_t *from, uint64_t poison, uint64_t lanes) {
     uint64_t *out = w.out(dst);
@@ -175,9 +210,8 @@ void permlaneSwap(Wave &w, const Op &op) {
 void bpermute(Wave &w, const Op &op) {
   const uint64_t *address = w.val(op.b);
   int reach = w.width == 64 ? int(w.image.chip->bpermuteReach) : 32;
-  gatherLanes(w, op.dst, op.a, op.a, Poison, w.poisonOf(op.b), [&](int lane) {
-    return (lane & ~(reach - 1)) | int(address[lane] >> 2 & (reach - 1));
-  });
+  gatherLanes(w, op.dst, op.a, op.a, Poison, w.poisonOf(op.b),
+              [&](int lane) { return (lane & ~(reach - 1)) | int(address[lane] >> 2 & (reach - 1)); });
 }
 
 /// Pushes: a: value, b: byte address. Lanes that nobody hits get zero.
@@ -263,7 +297,9 @@ Expected<bool> FunctionCompiler::compileLaneMove(const CallBase &call) {
   unsigned wave = parent.image.wave;
   auto operand = [&](unsigned i, unsigned word = 0) { return ref(call.getArgOperand(i), word); };
   auto number = [&](unsigned i) { return immediate(call.getArgOperand(i)); };
-  auto missing = [&](const Twine &what) { return unsupported(call, what + " does not exist on " + chip.name); };
+  auto missing = [&](const Twine &what) {
+    return unsupported(call, what + " does not exist on " + chip.name);
+  };
   unsigned words = wordsOf(call.getType());
   // One operation a word, the same lanes in each.
   auto move = [&](Handler handler, auto setOperands) {
@@ -280,7 +316,8 @@ Expected<bool> FunctionCompiler::compileLaneMove(const CallBase &call) {
     unsigned control = *number(at + 1);
     std::string problem = dppMissing(control, chip);
     if (!problem.empty())
-      return unsupported(call, "DPP control 0x" + utohexstr(control, true) + " " + problem + " on " + chip.name);
+      return unsupported(call,
+                         "DPP control 0x" + utohexstr(control, true) + " " + problem + " on " + chip.name);
     Ref poison = parent.word(0, true);
     return move(dpp, [&](Op &op, unsigned i) {
       op.a = operand(at, i);
@@ -340,8 +377,12 @@ Expected<bool> FunctionCompiler::compileLaneMove(const CallBase &call) {
     if (!chip.gfx12)
       return missing("ds.bpermute.fi");
     [[fallthrough]];
-  case Intrinsic::amdgcn_ds_bpermute: emit(bpermute, define(call), operand(1), operand(0)); return true;
-  case Intrinsic::amdgcn_ds_permute: emit(permute, define(call), operand(1), operand(0)); return true;
+  case Intrinsic::amdgcn_ds_bpermute:
+    emit(bpermute, define(call), operand(1), operand(0));
+    return true;
+  case Intrinsic::amdgcn_ds_permute:
+    emit(permute, define(call), operand(1), operand(0));
+    return true;
   case Intrinsic::amdgcn_ds_swizzle: {
     Op &op = emit(swizzle, define(call), operand(0));
     op.imm = *number(1) & 0xffff;
@@ -352,7 +393,8 @@ Expected<bool> FunctionCompiler::compileLaneMove(const CallBase &call) {
       op.a = operand(0, i);
       op.b = operand(1);
     });
-  case Intrinsic::amdgcn_readfirstlane: return move(readFirstLane, [&](Op &op, unsigned i) { op.a = operand(0, i); });
+  case Intrinsic::amdgcn_readfirstlane:
+    return move(readFirstLane, [&](Op &op, unsigned i) { op.a = operand(0, i); });
   case Intrinsic::amdgcn_writelane:
     return move(writeLane, [&](Op &op, unsigned i) {
       op.a = operand(0, i);
@@ -368,7 +410,8 @@ Expected<bool> FunctionCompiler::compileLaneMove(const CallBase &call) {
       op.a = operand(0, i);
       op.b = operand(1);
     });
-  default: return false;
+  default:
+    return false;
   }
 }
 

@@ -19,16 +19,21 @@ void Wave::growPrivate(uint32_t bytes) {
   std::vector<uint8_t> data(size_t(bytes) * width), shadow(size_t(bytes) * width, 1);
   for (unsigned l = 0; privateSize && l < width; ++l) {
     std::copy_n(privateData.begin() + size_t(l) * privateSize, privateSize, data.begin() + size_t(l) * bytes);
-    std::copy_n(privateShadow.begin() + size_t(l) * privateSize, privateSize, shadow.begin() + size_t(l) * bytes);
+    std::copy_n(privateShadow.begin() + size_t(l) * privateSize, privateSize,
+                shadow.begin() + size_t(l) * bytes);
   }
   privateData = std::move(data);
   privateShadow = std::move(shadow);
   privateSize = bytes;
 }
 
+void Wave::forgetPrivate(uint64_t offset, uint64_t bytes) {
+  each([&](unsigned l) { std::fill_n(privateShadow.begin() + size_t(l) * privateSize + offset, bytes, 1); });
+}
+
 uint64_t Wave::convertPointer(uint64_t value, unsigned from, unsigned to) const {
   auto aperture = [](unsigned space) -> uint64_t {
-    return space == SharedSpace ? SharedAperture << allocationShift
+    return space == SharedSpace    ? SharedAperture << allocationShift
            : space == PrivateSpace ? PrivateAperture << allocationShift
                                    : 0;
   };
@@ -36,15 +41,16 @@ uint64_t Wave::convertPointer(uint64_t value, unsigned from, unsigned to) const 
   return aperture(to) ? offset & offsetMask & (image.chip->nvptx ? ~uint64_t(0) : lowBits(32)) : offset;
 }
 
-bool Wave::access(const Op &op, unsigned lane, uint64_t address, unsigned space, uint64_t bytes, uint64_t align,
-                  bool write, const char *verb, Place &place) {
+bool Wave::access(const Op &op, unsigned lane, uint64_t address, unsigned space, uint64_t bytes,
+                  uint64_t align, bool write, const char *verb, Place &place) {
   auto describe = [&](const Twine &where) {
     fail(op, lane, Twine("out-of-bounds ") + verb + " of " + Twine(bytes) + " bytes at " + where);
     return false;
   };
   if (address & (align - 1)) {
-    fail(op, lane, Twine(verb) + " of " + Twine(bytes) + " bytes at address 0x" + utohexstr(address, true) +
-                       ", expected alignment to " + Twine(align) + " bytes");
+    fail(op, lane,
+         Twine(verb) + " of " + Twine(bytes) + " bytes at address 0x" + utohexstr(address, true) +
+             ", expected alignment to " + Twine(align) + " bytes");
     return false;
   }
   if (space != SharedSpace && space != PrivateSpace) {
@@ -72,7 +78,8 @@ bool Wave::access(const Op &op, unsigned lane, uint64_t address, unsigned space,
         if (offsetMask - offset < (uint64_t(1) << 38) && allocation + 1 < launch.allocations.size())
           return describe("byte -" + Twine(offsetMask - offset + 1) + " before " +
                           launch.allocations[allocation + 1].what);
-        return describe("byte " + Twine(offset) + " of " + memory.what + " of " + Twine(memory.bytes) + " bytes");
+        return describe("byte " + Twine(offset) + " of " + memory.what + " of " + Twine(memory.bytes) +
+                        " bytes");
       }
       place.data = memory.data + offset;
       place.shadow = nullptr;
@@ -93,7 +100,8 @@ bool Wave::access(const Op &op, unsigned lane, uint64_t address, unsigned space,
     return true;
   }
   if (address > privateSize || bytes > privateSize - address)
-    return describe("byte " + Twine(int64_t(address)) + " of " + Twine(privateSize) + " bytes of private memory");
+    return describe("byte " + Twine(int64_t(address)) + " of " + Twine(privateSize) +
+                    " bytes of private memory");
   place.data = privateData.data() + size_t(lane) * privateSize + address;
   place.shadow = privateShadow.data() + size_t(lane) * privateSize + address;
   place.isPrivate = true;
@@ -105,11 +113,20 @@ namespace {
 inline uint64_t readBytes(const uint8_t *data, unsigned bytes) {
   uint64_t value = 0;
   switch (bytes) {
-  case 1: return *data;
-  case 2: std::memcpy(&value, data, 2); break;
-  case 4: std::memcpy(&value, data, 4); break;
-  case 8: std::memcpy(&value, data, 8); break;
-  default: std::memcpy(&value, data, bytes); break;
+  case 1:
+    return *data;
+  case 2:
+    std::memcpy(&value, data, 2);
+    break;
+  case 4:
+    std::memcpy(&value, data, 4);
+    break;
+  case 8:
+    std::memcpy(&value, data, 8);
+    break;
+  default:
+    std::memcpy(&value, data, bytes);
+    break;
   }
   return value;
 }
@@ -131,6 +148,20 @@ bool anyPoison(const Wave::Place &place, unsigned bytes) {
   return false;
 }
 
+/// Two in every byte: the shadow of bytes where there is no memory.
+constexpr uint64_t noMemory = 0x0202020202020202;
+
+/// The common case of shared memory: aligned and inside a variable. Null where
+/// the slow way has to say what is wrong.
+template <unsigned size>
+inline uint8_t *sharedPlace(Wave &w, uint64_t address, uint64_t align, uint64_t &shadow) {
+  uint64_t bytes = w.block.shared.size();
+  if (address >= bytes || bytes - address < size || (address & (align - 1)))
+    return nullptr;
+  shadow = readBytes(w.block.sharedShadow.data() + address, size);
+  return shadow & noMemory ? nullptr : w.block.shared.data() + address;
+}
+
 /// `size` is the access's size where it is 1, 2, 4 or 8, else 0.
 template <unsigned size> void load(Wave &w, const Op &op) {
   if (!w.needsValue(op, op.a, "an address"))
@@ -138,15 +169,21 @@ template <unsigned size> void load(Wave &w, const Op &op) {
   const uint64_t *address = w.val(op.a);
   uint64_t *out = w.out(op.dst);
   uint64_t keep = lowBits(op.bits), poison = 0;
-  bool isGlobal = !isOffset(op.space);
+  bool isGlobal = !isOffset(op.space), isShared = op.space == SharedSpace;
   w.each([&](unsigned l) {
+    const uint8_t *data = nullptr;
+    uint64_t at = address[l] + op.imm, shadow = 0;
     if (size && isGlobal)
-      if (const uint8_t *data = w.globalPlace(address[l] + op.imm, size, op.align, false)) {
-        out[l] = readBytes(data, size) & keep;
-        return;
-      }
+      data = w.globalPlace(at, size, op.align, false);
+    else if (size && isShared)
+      data = sharedPlace<size>(w, at, op.align, shadow);
+    if (data) {
+      out[l] = readBytes(data, size) & keep;
+      poison |= uint64_t(shadow != 0) << l;
+      return;
+    }
     Wave::Place place;
-    if (w.stop || !w.access(op, l, address[l] + op.imm, op.space, op.bytes, op.align, false, "load", place))
+    if (w.stop || !w.access(op, l, at, op.space, op.bytes, op.align, false, "load", place))
       return;
     out[l] = readBytes(place.data, op.bytes) & keep;
     if (place.shadow && anyPoison(place, op.bytes))
@@ -160,16 +197,23 @@ template <unsigned size> void store(Wave &w, const Op &op) {
     return;
   const uint64_t *address = w.val(op.a), *value = w.val(op.b);
   uint64_t poison = w.poisonOf(op.b), keep = lowBits(op.bits);
-  bool changed = false, isGlobal = !isOffset(op.space);
+  bool changed = false, isGlobal = !isOffset(op.space), isShared = op.space == SharedSpace;
   w.each([&](unsigned l) {
     bool isPoison = poison >> l & 1;
+    uint64_t at = address[l] + op.imm, shadow = 0;
+    uint8_t *data = nullptr;
     if (size && isGlobal && !isPoison)
-      if (uint8_t *data = w.globalPlace(address[l] + op.imm, size, op.align, true)) {
-        changed |= writeBytes(data, value[l] & keep, size);
-        return;
-      }
+      data = w.globalPlace(at, size, op.align, true);
+    else if (size && isShared && !isPoison)
+      data = sharedPlace<size>(w, at, op.align, shadow);
+    if (data) {
+      if (shadow)
+        std::memset(w.block.sharedShadow.data() + at, 0, size);
+      changed |= writeBytes(data, value[l] & keep, size) || shadow;
+      return;
+    }
     Wave::Place place;
-    if (w.stop || !w.access(op, l, address[l] + op.imm, op.space, op.bytes, op.align, true, "store", place))
+    if (w.stop || !w.access(op, l, at, op.space, op.bytes, op.align, true, "store", place))
       return;
     if (isPoison && (!place.shadow || (!place.isPrivate && w.image.options.checkSharedStores)))
       return w.fail(op, l, "poison stored");
@@ -184,28 +228,50 @@ template <unsigned size> void store(Wave &w, const Op &op) {
 uint64_t applyAtomic(AtomicRMWInst::BinOp kind, Format format, unsigned bits, uint64_t old, uint64_t value) {
   int64_t so = signedValue(old, bits), sv = signedValue(value, bits);
   switch (kind) {
-  case AtomicRMWInst::Xchg: return value;
-  case AtomicRMWInst::Add: return old + value;
-  case AtomicRMWInst::Sub: return old - value;
-  case AtomicRMWInst::And: return old & value;
-  case AtomicRMWInst::Nand: return ~(old & value);
-  case AtomicRMWInst::Or: return old | value;
-  case AtomicRMWInst::Xor: return old ^ value;
-  case AtomicRMWInst::Max: return so > sv ? old : value;
-  case AtomicRMWInst::Min: return so < sv ? old : value;
-  case AtomicRMWInst::UMax: return old > value ? old : value;
-  case AtomicRMWInst::UMin: return old < value ? old : value;
-  case AtomicRMWInst::UIncWrap: return old >= value ? 0 : old + 1;
-  case AtomicRMWInst::UDecWrap: return old == 0 || old > value ? value : old - 1;
-  case AtomicRMWInst::USubCond: return old >= value ? old - value : old;
-  case AtomicRMWInst::USubSat: return old >= value ? old - value : 0;
-  case AtomicRMWInst::FAdd: return floatBinary(format, FloatOp::Add, old, value);
-  case AtomicRMWInst::FSub: return floatBinary(format, FloatOp::Sub, old, value);
-  case AtomicRMWInst::FMax: return floatBinary(format, FloatOp::MaxNum, old, value);
-  case AtomicRMWInst::FMin: return floatBinary(format, FloatOp::MinNum, old, value);
-  case AtomicRMWInst::FMaximum: return floatBinary(format, FloatOp::Maximum, old, value);
-  case AtomicRMWInst::FMinimum: return floatBinary(format, FloatOp::Minimum, old, value);
-  default: return old;
+  case AtomicRMWInst::Xchg:
+    return value;
+  case AtomicRMWInst::Add:
+    return old + value;
+  case AtomicRMWInst::Sub:
+    return old - value;
+  case AtomicRMWInst::And:
+    return old & value;
+  case AtomicRMWInst::Nand:
+    return ~(old & value);
+  case AtomicRMWInst::Or:
+    return old | value;
+  case AtomicRMWInst::Xor:
+    return old ^ value;
+  case AtomicRMWInst::Max:
+    return so > sv ? old : value;
+  case AtomicRMWInst::Min:
+    return so < sv ? old : value;
+  case AtomicRMWInst::UMax:
+    return old > value ? old : value;
+  case AtomicRMWInst::UMin:
+    return old < value ? old : value;
+  case AtomicRMWInst::UIncWrap:
+    return old >= value ? 0 : old + 1;
+  case AtomicRMWInst::UDecWrap:
+    return old == 0 || old > value ? value : old - 1;
+  case AtomicRMWInst::USubCond:
+    return old >= value ? old - value : old;
+  case AtomicRMWInst::USubSat:
+    return old >= value ? old - value : 0;
+  case AtomicRMWInst::FAdd:
+    return floatBinary(format, FloatOp::Add, old, value);
+  case AtomicRMWInst::FSub:
+    return floatBinary(format, FloatOp::Sub, old, value);
+  case AtomicRMWInst::FMax:
+    return floatBinary(format, FloatOp::MaxNum, old, value);
+  case AtomicRMWInst::FMin:
+    return floatBinary(format, FloatOp::MinNum, old, value);
+  case AtomicRMWInst::FMaximum:
+    return floatBinary(format, FloatOp::Maximum, old, value);
+  case AtomicRMWInst::FMinimum:
+    return floatBinary(format, FloatOp::Minimum, old, value);
+  default:
+    return old;
   }
 }
 
@@ -320,6 +386,7 @@ void addIndex(Wave &w, const Op &op) {
 
 void allocate(Wave &w, const Op &op) {
   uint64_t value = w.frames.back().privateBase + op.imm;
+  w.forgetPrivate(value, op.flags);
   if (op.space != PrivateSpace)
     value = w.convertPointer(value, PrivateSpace, op.space);
   uint64_t *out = w.out(op.dst);
@@ -331,24 +398,35 @@ void allocate(Wave &w, const Op &op) {
 
 Handler loadHandler(unsigned bytes) {
   switch (bytes) {
-  case 1: return load<1>;
-  case 2: return load<2>;
-  case 4: return load<4>;
-  case 8: return load<8>;
-  default: return load<0>;
+  case 1:
+    return load<1>;
+  case 2:
+    return load<2>;
+  case 4:
+    return load<4>;
+  case 8:
+    return load<8>;
+  default:
+    return load<0>;
   }
 }
 
 Handler storeHandler(unsigned bytes) {
   switch (bytes) {
-  case 1: return store<1>;
-  case 2: return store<2>;
-  case 4: return store<4>;
-  case 8: return store<8>;
-  default: return store<0>;
+  case 1:
+    return store<1>;
+  case 2:
+    return store<2>;
+  case 4:
+    return store<4>;
+  case 8:
+    return store<8>;
+  default:
+    return store<0>;
   }
 }
 
-const MemoryHandlers memoryHandlers = {atomicRMW, compareExchange, copyMemory, convertAddress, addIndex, allocate};
+const MemoryHandlers memoryHandlers = {atomicRMW,      compareExchange, copyMemory,
+                                       convertAddress, addIndex,        allocate};
 
 } // namespace qd::sim

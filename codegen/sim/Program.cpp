@@ -43,7 +43,8 @@ namespace {
 
 Error bindArgument(sim::Launch &launch, const sim::Param &param, const SimArg &arg, unsigned number) {
   auto wrong = [&](const Twine &what) {
-    return createStringError("argument " + Twine(number) + " of kernel '" + launch.kernel.name + "': " + what);
+    return createStringError("argument " + Twine(number) + " of kernel '" + launch.kernel.name +
+                             "': " + what);
   };
   uint64_t *words = launch.params.data() + param.word;
   if (param.pointer) {
@@ -77,7 +78,8 @@ Error bindArgument(sim::Launch &launch, const sim::Param &param, const SimArg &a
     return wrong("found " + Twine(arg.bytes) + " bytes, expected " + Twine(param.bytes));
   for (auto [index, piece] : enumerate(param.pieces)) {
     words[index] = 0;
-    std::memcpy(&words[index], static_cast<const uint8_t *>(arg.data) + piece.offset, divideCeil(piece.bits, 8));
+    std::memcpy(&words[index], static_cast<const uint8_t *>(arg.data) + piece.offset,
+                divideCeil(piece.bits, 8));
     words[index] &= sim::lowBits(piece.bits);
   }
   return Error::success();
@@ -95,15 +97,26 @@ Error SimProgram::run(StringRef kernel, std::array<uint32_t, 3> grid, std::array
   uint64_t threads = 1;
   for (unsigned i = 0; i < 3; ++i) {
     if (!grid[i] || !block[i])
-      return createStringError("grid and block of kernel '" + kernel + "' need at least 1 in every dimension");
+      return createStringError("grid and block of kernel '" + kernel +
+                               "' need at least 1 in every dimension");
     threads *= std::min(block[i], 4096u);
   }
   if (threads > 1024)
     return createStringError("blocks of " + Twine(threads) + " threads, expected at most 1024 on " +
                              image.options.chip);
+  for (unsigned i = 0; i < 3; ++i)
+    if (code.requiredBlock[i] && code.requiredBlock[i] != block[i])
+      return createStringError("kernel '" + kernel + "' was compiled for blocks of (" +
+                               Twine(code.requiredBlock[0]) + ", " + Twine(code.requiredBlock[1]) + ", " +
+                               Twine(code.requiredBlock[2]) + ") threads, found (" + Twine(block[0]) + ", " +
+                               Twine(block[1]) + ", " + Twine(block[2]) + ")");
+  if (code.mostThreads && (threads < code.leastThreads || threads > code.mostThreads))
+    return createStringError("kernel '" + kernel + "' was compiled for blocks of " +
+                             Twine(code.leastThreads) + " to " + Twine(code.mostThreads) +
+                             " threads, found " + Twine(threads));
   if (args.size() != code.params.size())
-    return createStringError("kernel '" + kernel + "' takes " + Twine(code.params.size()) + " arguments, found " +
-                             Twine(args.size()));
+    return createStringError("kernel '" + kernel + "' takes " + Twine(code.params.size()) +
+                             " arguments, found " + Twine(args.size()));
 
   sim::Launch launch(image, code);
   launch.grid = grid;
@@ -130,8 +143,8 @@ Error SimProgram::run(StringRef kernel, std::array<uint32_t, 3> grid, std::array
   launch.allocations[sim::ImplicitArgs] = {launch.implicitArgs.data(), launch.implicitArgs.size(), false,
                                            "the hidden arguments"};
   for (sim::GlobalMemory &global : image.globals)
-    launch.allocations.push_back(
-        {global.bytes.data(), global.bytes.size(), !global.constant, "global variable '" + global.name + "'"});
+    launch.allocations.push_back({global.bytes.data(), global.bytes.size(), !global.constant,
+                                  "global variable '" + global.name + "'"});
   for (auto [index, arg] : enumerate(args))
     if (Error error = bindArgument(launch, code.params[index], arg, index))
       return error;

@@ -74,8 +74,8 @@ public:
                                                             const SimOptions &options);
   ~SimProgram();
 
-  llvm::Error run(llvm::StringRef kernel, std::array<uint32_t, 3> grid,
-                  std::array<uint32_t, 3> block, llvm::ArrayRef<SimArg> args);
+  llvm::Error run(llvm::StringRef kernel, std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block,
+                  llvm::ArrayRef<SimArg> args);
 
   /// Of the last run.
   const SimStats &stats() const;

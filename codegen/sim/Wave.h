@@ -27,7 +27,7 @@ struct Fragment {
 
 struct Frame {
   const FunctionCode *fn = nullptr;
-  size_t base = 0; // of its words
+  size_t base = 0;              // of its words
   std::vector<Fragment> ready;  // by descending pc
   std::vector<Fragment> parked; // wait at an operation for named lanes
   uint32_t returnPc = 0;
@@ -74,6 +74,13 @@ public:
   uint64_t *out(Ref r) { return regs + size_t(r) * width; }
   void setPoison(Ref r, uint64_t lanes) { poison[r] = (poison[r] & ~mask) | (lanes & mask); }
   Ref arg(const Op &op, unsigned i) const { return fn->args[op.args + i]; }
+
+  uint64_t poisonOfArgs(const Op &op) const {
+    uint64_t lanes = 0;
+    for (unsigned i = 0; i < op.nargs; ++i)
+      lanes |= poisonOf(arg(op, i));
+    return lanes;
+  }
 
   template <typename F> void each(F f) { eachOf(mask, f); }
   template <typename F> void eachOf(uint64_t lanes, F f) {
@@ -122,11 +129,13 @@ public:
     uint8_t *shadow = nullptr; // one byte a byte: 0 written, 1 poison, 2 no memory
     bool isPrivate = false;
   };
-  bool access(const Op &op, unsigned lane, uint64_t address, unsigned space, uint64_t bytes,
-              uint64_t align, bool write, const char *verb, Place &place);
+  bool access(const Op &op, unsigned lane, uint64_t address, unsigned space, uint64_t bytes, uint64_t align,
+              bool write, const char *verb, Place &place);
   /// The common case of `access`, global memory without any fault; else null.
   inline uint8_t *globalPlace(uint64_t address, uint64_t bytes, uint64_t align, bool write) const;
   void growPrivate(uint32_t bytes);
+  /// Makes a new stack slot of the active lanes poison.
+  void forgetPrivate(uint64_t offset, uint64_t bytes);
   uint64_t convertPointer(uint64_t value, unsigned from, unsigned to) const;
 
   std::vector<Frame> frames;

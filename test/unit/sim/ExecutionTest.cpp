@@ -12,10 +12,12 @@ struct Target {
   const char *chip;
   unsigned wave;
   std::string tid() const {
-    return isNVPTX(chip) ? "call i32 @llvm.nvvm.read.ptx.sreg.tid.x()" : "call i32 @llvm.amdgcn.workitem.id.x()";
+    return isNVPTX(chip) ? "call i32 @llvm.nvvm.read.ptx.sreg.tid.x()"
+                         : "call i32 @llvm.amdgcn.workitem.id.x()";
   }
   std::string block() const {
-    return isNVPTX(chip) ? "call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()" : "call i32 @llvm.amdgcn.workgroup.id.x()";
+    return isNVPTX(chip) ? "call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()"
+                         : "call i32 @llvm.amdgcn.workgroup.id.x()";
   }
   std::string barrier() const {
     return isNVPTX(chip) ? "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
@@ -24,9 +26,11 @@ struct Target {
   /// The number of active lanes into %name.
   std::string active(std::string name) const {
     if (isNVPTX(chip))
-      return "%" + name + "m = call i32 @llvm.nvvm.activemask()\n%" + name + " = call i32 @llvm.ctpop.i32(i32 %" + name + "m)";
-    return "%" + name + "m = call i64 @llvm.amdgcn.ballot.i64(i1 true)\n%" + name + "w = call i64 @llvm.ctpop.i64(i64 %" +
-           name + "m)\n%" + name + " = trunc i64 %" + name + "w to i32";
+      return "%" + name + "m = call i32 @llvm.nvvm.activemask()\n%" + name +
+             " = call i32 @llvm.ctpop.i32(i32 %" + name + "m)";
+    return "%" + name + "m = call i64 @llvm.amdgcn.ballot.i64(i1 true)\n%" + name +
+           "w = call i64 @llvm.ctpop.i64(i64 %" + name + "m)\n%" + name + " = trunc i64 %" + name +
+           "w to i32";
   }
   std::string kernel() const { return isNVPTX(chip) ? "ptx_kernel" : "amdgpu_kernel"; }
 };
@@ -53,14 +57,18 @@ class EveryTarget : public testing::TestWithParam<Target> {
 protected:
   qd::SimOptions options = onChip(GetParam().chip, GetParam().wave);
   unsigned wave = GetParam().wave;
-  std::string run(const std::string &text, Shape shape, std::vector<uint32_t> &out, const std::vector<uint32_t> &in = {1}) {
+  std::string run(const std::string &text, Shape shape, std::vector<uint32_t> &out,
+                  const std::vector<uint32_t> &in = {1}) {
     return qd::test::run(options, instantiate(GetParam(), text), shape, out, in);
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(Chips, EveryTarget,
-                         testing::Values(Target{"sm_80", 32}, Target{"gfx942", 64}, Target{"gfx1100", 32}, Target{"gfx1100", 64}),
-                         [](const auto &info) { return std::string(info.param.chip) + "_" + std::to_string(info.param.wave); });
+                         testing::Values(Target{"sm_80", 32}, Target{"gfx942", 64}, Target{"gfx1100", 32},
+                                         Target{"gfx1100", 64}),
+                         [](const auto &info) {
+                           return std::string(info.param.chip) + "_" + std::to_string(info.param.wave);
+                         });
 
 TEST_P(EveryTarget, BranchesPartAndMeet) {
   std::vector<uint32_t> out(3 * wave);
@@ -85,7 +93,8 @@ TEST_P(EveryTarget, BranchesPartAndMeet) {
     %v0 = mul i32 %x, 100
     %v = add i32 %v0, %c
     store i32 %v, ptr addrspace(1) %p0
-    ret void)", {{1, 1, 1}, {wave, 1, 1}}, out);
+    ret void)",
+                          {{1, 1, 1}, {wave, 1, 1}}, out);
   ASSERT_EQ(error, "");
   for (unsigned l = 0; l < wave; ++l)
     EXPECT_EQ(out[l], (l % 3 == 2 ? 0 : 100 * ((wave + 2 - l % 3) / 3)) + wave) << l;
@@ -119,7 +128,8 @@ TEST_P(EveryTarget, LoopsWithBreakAndContinueTurnTogether) {
     %r = add i32 %r0, %sum
     %p = getelementptr i32, ptr addrspace(1) %out, i64 %t64
     store i32 %r, ptr addrspace(1) %p
-    ret void)", {{1, 1, 1}, {wave, 1, 1}}, out);
+    ret void)",
+                          {{1, 1, 1}, {wave, 1, 1}}, out);
   ASSERT_EQ(error, "");
   for (unsigned l = 0; l < wave; ++l) {
     uint32_t sum = 0;
@@ -158,7 +168,8 @@ TEST_P(EveryTarget, NestedLoopsAndSwappedPhis) {
   done:
     %p = getelementptr i32, ptr addrspace(1) %out, i64 %t64
     store i32 %start, ptr addrspace(1) %p
-    ret void)", {{1, 1, 1}, {wave, 1, 1}}, out);
+    ret void)",
+                          {{1, 1, 1}, {wave, 1, 1}}, out);
   ASSERT_EQ(error, "");
   const uint32_t fibonacci[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610};
   for (unsigned l = 0; l < wave; ++l)
@@ -202,7 +213,8 @@ TEST_P(EveryTarget, CallsOfDivergentLanes) {
       br label %end
     end:
       ret void
-    })", {{1, 1, 1}, {wave, 1, 1}}, out);
+    })",
+                          {{1, 1, 1}, {wave, 1, 1}}, out);
   ASSERT_EQ(error, "");
   for (unsigned l = 3; l < wave; ++l) {
     uint32_t steps = 0;
@@ -242,7 +254,9 @@ TEST_P(EveryTarget, BarrierMakesSharedMemoryVisible) {
 TEST_P(EveryTarget, MissingBarrierReadsWhatNobodyWrote) {
   std::vector<uint32_t> out(256);
   std::string error = run(replaced(reverse, "SYNC", ""), {{1, 1, 1}, {256, 1, 1}}, out);
-  EXPECT_NE(error.find("poison stored in kernel 'k', block (0, 0, 0), thread (0, 0, 0): `store i32 %v"), std::string::npos) << error;
+  EXPECT_NE(error.find("poison stored in kernel 'k', block (0, 0, 0), thread (0, 0, 0): `store i32 %v"),
+            std::string::npos)
+      << error;
 }
 
 TEST_P(EveryTarget, DivergentBarrierIsAnError) {
@@ -261,7 +275,8 @@ TEST_P(EveryTarget, DivergentBarrierIsAnError) {
     BARRIER
     br label %d
   d:
-    ret void)", {{1, 1, 1}, {wave, 1, 1}}, out);
+    ret void)",
+                          {{1, 1, 1}, {wave, 1, 1}}, out);
   EXPECT_TRUE(error.find("lanes wait here for lanes of their wave") != std::string::npos ||
               error.find("lanes of one wave wait for each other") != std::string::npos ||
               error.find("barrier reached by a part of the wave") != std::string::npos)
@@ -275,7 +290,8 @@ TEST_P(EveryTarget, AtomicsCountEveryThread) {
     %old = atomicrmw add ptr addrspace(1) %out, i32 1 seq_cst
     %p = getelementptr i32, ptr addrspace(1) %out, i64 1
     %o2 = atomicrmw umax ptr addrspace(1) %p, i32 %tid seq_cst
-    ret void)", {{5, 2, 1}, {100, 1, 1}}, out);
+    ret void)",
+                          {{5, 2, 1}, {100, 1, 1}}, out);
   ASSERT_EQ(error, "");
   EXPECT_EQ(out, (std::vector<uint32_t>{1000, 99}));
 }
@@ -295,7 +311,8 @@ TEST_P(EveryTarget, WavesOfOneBlockWaitForEachOther) {
     store atomic i32 1, ptr addrspace(1) %out release, align 4
     br label %end
   end:
-    ret void)", {{1, 1, 1}, {128, 1, 1}}, out);
+    ret void)",
+                          {{1, 1, 1}, {128, 1, 1}}, out);
   EXPECT_EQ(error, "");
 }
 
@@ -311,7 +328,8 @@ TEST_P(EveryTarget, BlocksWaitForLaterBlocks) {
     %ready = icmp eq i32 %f, 2048
     br i1 %ready, label %end, label %spin
   end:
-    ret void)", {{32, 1, 1}, {64, 1, 1}}, out);
+    ret void)",
+                          {{32, 1, 1}, {64, 1, 1}}, out);
   EXPECT_EQ(error, "");
 }
 
@@ -325,8 +343,10 @@ TEST_P(EveryTarget, EndlessWaitEnds) {
     %ready = icmp eq i32 %f, 1
     br i1 %ready, label %end, label %spin
   end:
-    ret void)", {{2, 1, 1}, {64, 1, 1}}, out);
-  EXPECT_NE(error.find("endless wait: no memory changed for 100000 wave instructions"), std::string::npos) << error;
+    ret void)",
+                          {{2, 1, 1}, {64, 1, 1}}, out);
+  EXPECT_NE(error.find("endless wait: no memory changed for 100000 wave instructions"), std::string::npos)
+      << error;
   options.idleLimit = ~0ull;
   options.instructionLimit = 100000;
   error = run(R"(
@@ -336,7 +356,8 @@ TEST_P(EveryTarget, EndlessWaitEnds) {
     %ready = icmp eq i32 %f, -1
     br i1 %ready, label %end, label %spin
   end:
-    ret void)", {{1, 1, 1}, {1, 1, 1}}, out);
+    ret void)",
+              {{1, 1, 1}, {1, 1, 1}}, out);
   EXPECT_NE(error.find("more than 100000 wave instructions executed"), std::string::npos) << error;
 }
 
@@ -361,7 +382,8 @@ TEST_P(EveryTarget, IrreducibleLoops) {
   end:
     %p = getelementptr i32, ptr addrspace(1) %out, i64 %t64
     store i32 %j1, ptr addrspace(1) %p
-    ret void)", {{1, 1, 1}, {wave, 1, 1}}, out);
+    ret void)",
+                          {{1, 1, 1}, {wave, 1, 1}}, out);
   ASSERT_EQ(error, "");
   for (unsigned l = 0; l < wave; ++l)
     EXPECT_EQ(out[l], l & 1 ? 55u : 54u) << l;
@@ -373,7 +395,8 @@ TEST(Barrier, NamedBarriersDeadlock) {
     %warp = call i32 @llvm.nvvm.read.ptx.sreg.warpid()
     %id = add i32 %warp, 1
     call void @llvm.nvvm.barrier.cta.sync.aligned.count(i32 %id, i32 64)
-    ret void)", {{1, 1, 1}, {64, 1, 1}}, out, in);
+    ret void)",
+                          {{1, 1, 1}, {64, 1, 1}}, out, in);
   EXPECT_NE(error.find("deadlock: every wave of the block waits at a barrier"), std::string::npos) << error;
 }
 
@@ -398,15 +421,17 @@ TEST(Barrier, ProducerAndConsumer) {
       %q = getelementptr i32, ptr addrspace(1) %out, i64 %l64
       store i32 %v, ptr addrspace(1) %q
       ret void
-    })", {{1, 1, 1}, {64, 1, 1}}, out, in);
+    })",
+                          {{1, 1, 1}, {64, 1, 1}}, out, in);
   ASSERT_EQ(error, "");
   EXPECT_EQ(out, iota(32));
 }
 
 TEST(Barrier, ReducesPredicates) {
   auto reduce = [](const char *kind, const char *type) {
-    return laneBody(sm, (llvm::Twine("%p = icmp ult i32 %tid, 50\n%b = call ") + type + " @llvm.nvvm.barrier.cta.red." + kind +
-                         ".aligned.all(i32 0, i1 %p)\n" + (type[1] == '1' ? "%r = zext i1 %b to i32" : "%r = add i32 %b, 0"))
+    return laneBody(sm, (llvm::Twine("%p = icmp ult i32 %tid, 50\n%b = call ") + type +
+                         " @llvm.nvvm.barrier.cta.red." + kind + ".aligned.all(i32 0, i1 %p)\n" +
+                         (type[1] == '1' ? "%r = zext i1 %b to i32" : "%r = add i32 %b, 0"))
                             .str());
   };
   std::vector<uint32_t> out(64), in = iota(64);
@@ -440,7 +465,8 @@ TEST(Barrier, SplitOnGfx12) {
   std::vector<uint32_t> out(64), in(1);
   ASSERT_EQ(run(onChip("gfx1200"), text, {{1, 1, 1}, {64, 1, 1}}, out, in), "");
   EXPECT_EQ(out[0], 63u);
-  EXPECT_NE(loadError(onChip("gfx1100"), text).find("a split barrier does not exist on gfx1100"), std::string::npos);
+  EXPECT_NE(loadError(onChip("gfx1100"), text).find("a split barrier does not exist on gfx1100"),
+            std::string::npos);
 }
 
 TEST(Warp, LanesOfOneWarpMakeProgressOnTheirOwn) {
@@ -459,7 +485,8 @@ TEST(Warp, LanesOfOneWarpMakeProgressOnTheirOwn) {
     %v1 = add i32 %v, 1
     store i32 %v1, ptr addrspace(1) %p
     store atomic i32 0, ptr addrspace(1) %out release, align 4
-    ret void)", {{1, 1, 1}, {32, 1, 1}}, out, in);
+    ret void)",
+                          {{1, 1, 1}, {32, 1, 1}}, out, in);
   ASSERT_EQ(error, "");
   EXPECT_EQ(out[1], 32u);
 }

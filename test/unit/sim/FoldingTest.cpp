@@ -28,9 +28,10 @@ std::string kernelOf(const Case &test) {
                      "%tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n%t = zext i32 %tid to i64\n";
   for (unsigned i = 0; i < test.in.size(); ++i) {
     std::string name(1, char('a' + i));
-    body += "%o" + name + " = mul i64 %t, " + std::to_string(slot * operands) + "\n%q" + name + " = add i64 %o" + name + ", " +
-            std::to_string(slot * i) + "\n%p" + name + " = getelementptr i8, ptr addrspace(1) %in, i64 %q" + name + "\n%" + name +
-            " = load " + test.in[i] + ", ptr addrspace(1) %p" + name + ", align 1\n";
+    body += "%o" + name + " = mul i64 %t, " + std::to_string(slot * operands) + "\n%q" + name +
+            " = add i64 %o" + name + ", " + std::to_string(slot * i) + "\n%p" + name +
+            " = getelementptr i8, ptr addrspace(1) %in, i64 %q" + name + "\n%" + name + " = load " +
+            test.in[i] + ", ptr addrspace(1) %p" + name + ", align 1\n";
   }
   body += "%r = " + test.text + "\n%w = mul i64 %t, " + std::to_string(slot) +
           "\n%pr = getelementptr i8, ptr addrspace(1) %out, i64 %w\nstore " + test.result +
@@ -60,31 +61,45 @@ private:
 
   APInt integer(unsigned bits) {
     switch (random() % 8) {
-    case 0: return APInt::getSignedMinValue(bits);
-    case 1: return APInt::getSignedMaxValue(bits);
-    case 2: return APInt::getAllOnes(bits);
-    case 3: return APInt(bits, random() % 5, false, true);
-    case 4: return APInt(bits, random() % bits, false, true);
-    case 5: return APInt::getOneBitSet(bits, random() % bits);
-    default: return APInt(128, {random(), random()}).trunc(std::min(bits, 128u));
+    case 0:
+      return APInt::getSignedMinValue(bits);
+    case 1:
+      return APInt::getSignedMaxValue(bits);
+    case 2:
+      return APInt::getAllOnes(bits);
+    case 3:
+      return APInt(bits, random() % 5, false, true);
+    case 4:
+      return APInt(bits, random() % bits, false, true);
+    case 5:
+      return APInt::getOneBitSet(bits, random() % bits);
+    default:
+      return APInt(128, {random(), random()}).trunc(std::min(bits, 128u));
     }
   }
 
   APFloat floating(const fltSemantics &semantics) {
     switch (random() % 10) {
-    case 0: return APFloat::getZero(semantics, random() & 1);
-    case 1: return APFloat::getInf(semantics, random() & 1);
-    case 2: return APFloat::getNaN(semantics);
-    case 3: return APFloat::getLargest(semantics, random() & 1);
-    case 4: return APFloat::getSmallest(semantics, random() & 1);
-    case 5: return APFloat::getSmallestNormalized(semantics, random() & 1);
+    case 0:
+      return APFloat::getZero(semantics, random() & 1);
+    case 1:
+      return APFloat::getInf(semantics, random() & 1);
+    case 2:
+      return APFloat::getNaN(semantics);
+    case 3:
+      return APFloat::getLargest(semantics, random() & 1);
+    case 4:
+      return APFloat::getSmallest(semantics, random() & 1);
+    case 5:
+      return APFloat::getSmallestNormalized(semantics, random() & 1);
     case 6: {
       unsigned bits = APFloat::semanticsSizeInBits(semantics);
       APFloat any(semantics, APInt(64, random()).trunc(bits));
       return any.isSignaling() ? any.makeQuiet() : any;
     }
     default: {
-      APFloat value(std::ldexp(double(int64_t(random())), -63 + int(random() % 24)) + double(random() % 3) / 2);
+      APFloat value(std::ldexp(double(int64_t(random())), -63 + int(random() % 24)) +
+                    double(random() % 3) / 2);
       bool loses;
       value.convert(semantics, APFloat::rmNearestTiesToEven, &loses);
       return value;
@@ -180,7 +195,8 @@ TEST_P(Folding, AgreesWithLLVM) {
     }
     Constant *folded;
     if (auto *compare = dyn_cast<CmpInst>(instruction))
-      folded = ConstantFoldCompareInstOperands(compare->getPredicate(), replacement[0], replacement[1], module->getDataLayout());
+      folded = ConstantFoldCompareInstOperands(compare->getPredicate(), replacement[0], replacement[1],
+                                               module->getDataLayout());
     else
       folded = ConstantFoldInstOperands(instruction, replacement, module->getDataLayout());
     if (!folded || isa<ConstantExpr>(folded))
@@ -193,8 +209,9 @@ TEST_P(Folding, AgreesWithLLVM) {
       // never of their doing: run it by itself.
       if (poisoned++ >= 4)
         continue;
-      Error error = (*program)->run("k", {1, 1, 1}, {1, 1, 1},
-                                    {qd::SimArg::buffer(out.data(), out.size()), qd::SimArg::buffer(place, slot * operands)});
+      Error error = (*program)->run(
+          "k", {1, 1, 1}, {1, 1, 1},
+          {qd::SimArg::buffer(out.data(), out.size()), qd::SimArg::buffer(place, slot * operands)});
       EXPECT_TRUE(bool(error)) << test.text << " gave no poison";
       consumeError(std::move(error));
       continue;
@@ -203,8 +220,9 @@ TEST_P(Folding, AgreesWithLLVM) {
     inputs.push_back(tuple);
   }
   ASSERT_GT(expected.size(), 20u) << test.text << ": LLVM folds too few";
-  Error error = (*program)->run("k", {1, 1, 1}, {uint32_t(expected.size()), 1, 1},
-                                {qd::SimArg::buffer(out.data(), out.size()), qd::SimArg::buffer(in.data(), in.size())});
+  Error error =
+      (*program)->run("k", {1, 1, 1}, {uint32_t(expected.size()), 1, 1},
+                      {qd::SimArg::buffer(out.data(), out.size()), qd::SimArg::buffer(in.data(), in.size())});
   ASSERT_FALSE(bool(error)) << toString(std::move(error));
   unsigned wrong = 0;
   for (unsigned i = 0; i < expected.size() && wrong < 3; ++i)
@@ -223,10 +241,14 @@ TEST_P(Folding, AgreesWithLLVM) {
 }
 
 std::string mangle(std::string type) {
-  if (type == "half") return "f16";
-  if (type == "bfloat") return "bf16";
-  if (type == "float") return "f32";
-  if (type == "double") return "f64";
+  if (type == "half")
+    return "f16";
+  if (type == "bfloat")
+    return "bf16";
+  if (type == "float")
+    return "f32";
+  if (type == "double")
+    return "f64";
   return type;
 }
 
@@ -234,17 +256,17 @@ std::vector<Case> allCases() {
   std::vector<Case> cases;
   const char *integers[] = {"i1", "i8", "i13", "i16", "i32", "i64", "i100", "i128"};
   const char *floats[] = {"half", "bfloat", "float", "double"};
-  auto add = [&](std::string result, std::vector<std::string> in, std::string text) { cases.push_back({result, in, text}); };
-  auto isWide = [](std::string t) { return t == "i100" || t == "i128"; };
+  auto add = [&](std::string result, std::vector<std::string> in, std::string text) {
+    cases.push_back({result, in, text});
+  };
   for (std::string t : integers) {
-    for (std::string op : {"add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "udiv", "sdiv", "urem", "srem"})
+    for (std::string op :
+         {"add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "udiv", "sdiv", "urem", "srem"})
       if (t != "i1" || (op != "sdiv" && op != "srem")) // -1 / -1 overflows, which the folding overlooks
         add(t, {t, t}, op + " " + t + " %a, %b");
     for (std::string p : {"eq", "ne", "ugt", "uge", "ult", "ule", "sgt", "sge", "slt", "sle"})
       add("i1", {t, t}, "icmp " + p + " " + t + " %a, %b");
     add(t, {"i1", t, t}, "select i1 %a, " + t + " %b, " + t + " %c");
-    if (isWide(t))
-      continue;
     for (std::string f : {"smin", "smax", "umin", "umax", "sadd.sat", "uadd.sat", "ssub.sat", "usub.sat"})
       add(t, {t, t}, "call " + t + " @llvm." + f + "." + t + "(" + t + " %a, " + t + " %b)");
     for (std::string f : {"ctpop", "bitreverse"})
@@ -255,15 +277,17 @@ std::vector<Case> allCases() {
     for (std::string f : {"fshl", "fshr"})
       add(t, {t, t, t}, "call " + t + " @llvm." + f + "." + t + "(" + t + " %a, " + t + " %b, " + t + " %c)");
     for (std::string f : {"sadd", "uadd", "ssub", "usub", "smul", "umul"})
-      if (t == "i8" || t == "i16" || t == "i32" || t == "i64")
-        add("{" + t + ", i1}", {t, t}, "call {" + t + ", i1} @llvm." + f + ".with.overflow." + t + "(" + t + " %a, " + t + " %b)");
+      if (t == "i8" || t == "i16" || t == "i32" || t == "i64" || t == "i128")
+        add("{" + t + ", i1}", {t, t},
+            "call {" + t + ", i1} @llvm." + f + ".with.overflow." + t + "(" + t + " %a, " + t + " %b)");
   }
-  for (std::string t : {"i16", "i32", "i64"})
+  for (std::string t : {"i16", "i32", "i64", "i128"})
     add(t, {t}, "call " + t + " @llvm.bswap." + t + "(" + t + " %a)");
   for (std::string f : {"scmp", "ucmp"})
     add("i8", {"i32", "i32"}, "call i8 @llvm." + f + ".i8.i32(i32 %a, i32 %b)");
-  const std::pair<const char *, const char *> widths[] = {{"i8", "i32"}, {"i32", "i64"}, {"i13", "i64"}, {"i1", "i32"}, {"i64", "i128"},
-                                                          {"i32", "i100"}, {"i100", "i128"}, {"i8", "i13"}};
+  const std::pair<const char *, const char *> widths[] = {{"i8", "i32"},    {"i32", "i64"},  {"i13", "i64"},
+                                                          {"i1", "i32"},    {"i64", "i128"}, {"i32", "i100"},
+                                                          {"i100", "i128"}, {"i8", "i13"}};
   for (auto [narrow, wide] : widths) {
     add(wide, {narrow}, std::string("zext ") + narrow + " %a to " + wide);
     add(wide, {narrow}, std::string("sext ") + narrow + " %a to " + wide);
@@ -273,7 +297,8 @@ std::vector<Case> allCases() {
     for (std::string op : {"fadd", "fsub", "fmul", "fdiv", "frem"})
       add(t, {t, t}, op + " " + t + " %a, %b");
     add(t, {t}, "fneg " + t + " %a");
-    for (std::string p : {"oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true", "false"})
+    for (std::string p : {"oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule",
+                          "une", "uno", "true", "false"})
       add("i1", {t, t}, "fcmp " + p + " " + t + " %a, %b");
     for (std::string f : {"minnum", "maxnum", "minimum", "maximum", "minimumnum", "maximumnum", "copysign"})
       add(t, {t, t}, "call " + t + " @llvm." + f + "." + mangle(t) + "(" + t + " %a, " + t + " %b)");
@@ -282,11 +307,16 @@ std::vector<Case> allCases() {
         add(t, {t}, "call " + t + " @llvm." + f + "." + mangle(t) + "(" + t + " %a)");
     add(t, {t, t, t}, "call " + t + " @llvm.fma." + mangle(t) + "(" + t + " %a, " + t + " %b, " + t + " %c)");
     for (std::string u : floats) {
-      unsigned from = t == "double" ? 64 : t == "float" ? 32 : 16, to = u == "double" ? 64 : u == "float" ? 32 : 16;
+      unsigned from = t == "double"  ? 64
+                      : t == "float" ? 32
+                                     : 16,
+               to = u == "double"  ? 64
+                    : u == "float" ? 32
+                                   : 16;
       if (from != to)
         add(u, {t}, std::string(from > to ? "fptrunc " : "fpext ") + t + " %a to " + u);
     }
-    for (std::string i : {"i8", "i13", "i32", "i64"}) {
+    for (std::string i : {"i8", "i13", "i32", "i64", "i100", "i128"}) {
       add(i, {t}, "fptosi " + t + " %a to " + i);
       add(i, {t}, "fptoui " + t + " %a to " + i);
       add(t, {i}, "sitofp " + i + " %a to " + t);
@@ -300,10 +330,17 @@ std::vector<Case> allCases() {
       add(t, {t, "i8"}, "call " + t + " @llvm.ldexp." + mangle(t) + ".i8(" + t + " %a, i8 %b)");
   }
   // Moves between shapes.
-  for (auto [from, to] : {std::pair{"<4 x i8>", "i32"}, {"i64", "<2 x float>"}, {"<2 x i64>", "i128"}, {"i128", "<4 x i32>"},
-                          {"<4 x half>", "<2 x i32>"}, {"double", "<2 x i32>"}, {"<2 x i16>", "<4 x i8>"}, {"float", "i32"}})
+  for (auto [from, to] : {std::pair{"<4 x i8>", "i32"},
+                          {"i64", "<2 x float>"},
+                          {"<2 x i64>", "i128"},
+                          {"i128", "<4 x i32>"},
+                          {"<4 x half>", "<2 x i32>"},
+                          {"double", "<2 x i32>"},
+                          {"<2 x i16>", "<4 x i8>"},
+                          {"float", "i32"}})
     add(to, {from}, std::string("bitcast ") + from + " %a to " + to);
-  add("<4 x i32>", {"<4 x i32>", "<4 x i32>"}, "shufflevector <4 x i32> %a, <4 x i32> %b, <4 x i32> <i32 6, i32 1, i32 0, i32 7>");
+  add("<4 x i32>", {"<4 x i32>", "<4 x i32>"},
+      "shufflevector <4 x i32> %a, <4 x i32> %b, <4 x i32> <i32 6, i32 1, i32 0, i32 7>");
   add("i32", {"<4 x i32>"}, "extractelement <4 x i32> %a, i32 2");
   add("<4 x i32>", {"<4 x i32>", "i32"}, "insertelement <4 x i32> %a, i32 %b, i32 2");
   add("i32", {"<4 x i32>", "i2"}, "extractelement <4 x i32> %a, i2 %b");

@@ -26,8 +26,10 @@ inline std::string moduleText(llvm::StringRef chip, llvm::StringRef text) {
       isNVPTX(chip)
           ? "target datalayout = \"e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64\"\n"
             "target triple = \"nvptx64-nvidia-cuda\"\n"
-          : "target datalayout = \"e-m:e-p:64:64-p1:64:64-p2:32:32-p3:32:32-p4:64:64-p5:32:32-p6:32:32-p7:160:256:256:32"
-            "-p8:128:128:128:48-p9:192:256:256:32-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512"
+          : "target datalayout = "
+            "\"e-m:e-p:64:64-p1:64:64-p2:32:32-p3:32:32-p4:64:64-p5:32:32-p6:32:32-p7:160:256:256:32"
+            "-p8:128:128:128:48-p9:192:256:256:32-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:"
+            "256-v512:512"
             "-v1024:1024-v2048:2048-n32:64-S32-A5-G1-ni:7:8:9\"\n"
             "target triple = \"amdgcn-amd-amdhsa\"\n";
   if (text.contains("define "))
@@ -43,7 +45,8 @@ inline qd::SimOptions onChip(llvm::StringRef chip, unsigned wave = 0) {
   return options;
 }
 
-inline llvm::Expected<std::unique_ptr<qd::SimProgram>> load(const qd::SimOptions &options, llvm::StringRef text) {
+inline llvm::Expected<std::unique_ptr<qd::SimProgram>> load(const qd::SimOptions &options,
+                                                            llvm::StringRef text) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic diagnostic;
   std::string full = moduleText(options.chip, text);
@@ -70,9 +73,10 @@ std::string run(const qd::SimOptions &options, llvm::StringRef text, Shape shape
   auto program = load(options, text);
   if (!program)
     return llvm::toString(program.takeError());
-  llvm::Error error = (*program)->run("k", shape.grid, shape.block,
-                                      {qd::SimArg::buffer(out.data(), out.size() * sizeof(T)),
-                                       qd::SimArg::buffer(const_cast<U *>(in.data()), in.size() * sizeof(U))});
+  llvm::Error error =
+      (*program)->run("k", shape.grid, shape.block,
+                      {qd::SimArg::buffer(out.data(), out.size() * sizeof(T)),
+                       qd::SimArg::buffer(const_cast<U *>(in.data()), in.size() * sizeof(U))});
   return error ? llvm::toString(std::move(error)) : "";
 }
 
@@ -94,8 +98,9 @@ inline std::string laneBody(llvm::StringRef chip, llvm::StringRef text) {
   std::string tid = isNVPTX(chip) ? "@llvm.nvvm.read.ptx.sreg.tid.x()" : "@llvm.amdgcn.workitem.id.x()";
   return "%tid = call i32 " + tid + "\n%t64 = zext i32 %tid to i64\n" +
          "%pin = getelementptr i32, ptr addrspace(1) %in, i64 %t64\n" +
-         "%pout = getelementptr i32, ptr addrspace(1) %out, i64 %t64\n" + "%v = load i32, ptr addrspace(1) %pin\n" +
-         text.str() + "\nstore i32 %r, ptr addrspace(1) %pout\nret void";
+         "%pout = getelementptr i32, ptr addrspace(1) %out, i64 %t64\n" +
+         "%v = load i32, ptr addrspace(1) %pin\n" + text.str() +
+         "\nstore i32 %r, ptr addrspace(1) %pout\nret void";
 }
 
 /// Where each lane's value comes from: runs `text` on v = 1000 + lane.

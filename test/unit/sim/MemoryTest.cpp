@@ -15,16 +15,20 @@ std::string errorOf(llvm::StringRef chip, llvm::StringRef body, unsigned outWord
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST(Bounds, StoreBehindTheBuffer) {
-  std::string error = errorOf(sm, "%p = getelementptr i32, ptr addrspace(1) %out, i64 4\nstore i32 1, ptr addrspace(1) %p\nret void");
-  EXPECT_EQ(error, "out-of-bounds store of 4 bytes at byte 16 of the buffer of argument 0 of 16 bytes in kernel 'k', block "
+  std::string error = errorOf(
+      sm, "%p = getelementptr i32, ptr addrspace(1) %out, i64 4\nstore i32 1, ptr addrspace(1) %p\nret void");
+  EXPECT_EQ(error, "out-of-bounds store of 4 bytes at byte 16 of the buffer of argument 0 of 16 bytes in "
+                   "kernel 'k', block "
                    "(0, 0, 0), thread (0, 0, 0): `store i32 1, ptr addrspace(1) %p, align 4`");
 }
 
 TEST(Bounds, OtherPlaces) {
-  EXPECT_HAS(errorOf(sm, "%p = getelementptr i32, ptr addrspace(1) %in, i64 -1\n%v = load i32, ptr addrspace(1) %p\nret void"),
+  EXPECT_HAS(errorOf(sm, "%p = getelementptr i32, ptr addrspace(1) %in, i64 -1\n%v = load i32, ptr "
+                         "addrspace(1) %p\nret void"),
              "out-of-bounds load of 4 bytes at byte -4 before the buffer of argument 1");
   EXPECT_HAS(errorOf(gfx, "%v = load i32, ptr addrspace(1) null\nret void"), "byte 0 from a null pointer");
-  EXPECT_HAS(errorOf(gfx, "%p = getelementptr i8, ptr addrspace(1) %in, i64 14\n%v = load i32, ptr addrspace(1) %p, align 1\nret void"),
+  EXPECT_HAS(errorOf(gfx, "%p = getelementptr i8, ptr addrspace(1) %in, i64 14\n%v = load i32, ptr "
+                          "addrspace(1) %p, align 1\nret void"),
              "out-of-bounds load of 4 bytes at byte 14 of the buffer of argument 1 of 16 bytes");
   EXPECT_HAS(errorOf(gfx, R"(
     @a = internal addrspace(3) global [4 x i32] poison, align 4
@@ -32,16 +36,19 @@ TEST(Bounds, OtherPlaces) {
       %p = getelementptr i32, ptr addrspace(3) @a, i32 4
       store i32 0, ptr addrspace(3) %p
       ret void
-    })"), "byte 16 of shared memory, in no shared variable");
+    })"),
+             "byte 16 of shared memory, in no shared variable");
   EXPECT_HAS(errorOf(gfx, R"(
     %a = alloca [2 x i32], align 4, addrspace(5)
     %p = getelementptr i32, ptr addrspace(5) %a, i32 1000
     store i32 0, ptr addrspace(5) %p
-    ret void)"), "bytes of private memory");
+    ret void)"),
+             "bytes of private memory");
 }
 
 TEST(Bounds, Alignment) {
-  EXPECT_HAS(errorOf(sm, "%p = getelementptr i8, ptr addrspace(1) %in, i64 2\n%v = load i32, ptr addrspace(1) %p, align 4\nret void"),
+  EXPECT_HAS(errorOf(sm, "%p = getelementptr i8, ptr addrspace(1) %in, i64 2\n%v = load i32, ptr "
+                         "addrspace(1) %p, align 4\nret void"),
              "expected alignment to 4 bytes");
 }
 
@@ -52,20 +59,25 @@ TEST(Bounds, ConstantsAreNotWritten) {
       %g = addrspacecast ptr addrspace(4) @table to ptr
       store i32 1, ptr %g
       ret void
-    })"), "store to global variable 'table', which is constant");
+    })"),
+             "store to global variable 'table', which is constant");
 }
 
 TEST(Poison, Reports) {
   EXPECT_HAS(errorOf(sm, "store i32 poison, ptr addrspace(1) %out\nret void"), "poison stored in kernel 'k'");
-  EXPECT_HAS(errorOf(sm, "%v = load i32, ptr addrspace(1) %in\n%w = add nuw i32 %v, -1\n%x = add nuw i32 %w, %w\n"
-                         "%c = icmp eq i32 %x, 3\nbr i1 %c, label %a, label %b\na:\nret void\nb:\nret void"),
+  EXPECT_HAS(errorOf(sm,
+                     "%v = load i32, ptr addrspace(1) %in\n%w = add nuw i32 %v, -1\n%x = add nuw i32 %w, %w\n"
+                     "%c = icmp eq i32 %x, 3\nbr i1 %c, label %a, label %b\na:\nret void\nb:\nret void"),
              "poison used as a branch condition");
   EXPECT_HAS(errorOf(sm, "%v = load i32, ptr addrspace(1) %in\n%s = shl i32 1, 40\n%o = sext i32 %s to i64\n"
-                         "%p = getelementptr i32, ptr addrspace(1) %out, i64 %o\nstore i32 0, ptr addrspace(1) %p\nret void"),
+                         "%p = getelementptr i32, ptr addrspace(1) %out, i64 %o\nstore i32 0, ptr "
+                         "addrspace(1) %p\nret void"),
              "poison used as an address");
   // What is not chosen does no harm, and freeze makes it a value.
-  EXPECT_EQ(errorOf(sm, "%v = load i32, ptr addrspace(1) %in\n%c = icmp eq i32 %v, 0\n%s = select i1 %c, i32 1, i32 poison\n"
-                        "store i32 %s, ptr addrspace(1) %out\n%f = freeze i32 poison\nstore i32 %f, ptr addrspace(1) %out\nret void"),
+  EXPECT_EQ(errorOf(sm, "%v = load i32, ptr addrspace(1) %in\n%c = icmp eq i32 %v, 0\n%s = select i1 %c, i32 "
+                        "1, i32 poison\n"
+                        "store i32 %s, ptr addrspace(1) %out\n%f = freeze i32 poison\nstore i32 %f, ptr "
+                        "addrspace(1) %out\nret void"),
             "");
 }
 
@@ -86,8 +98,10 @@ TEST(Poison, SharedMemoryOption) {
 }
 
 TEST(Undefined, DivisionAndUnreachable) {
-  EXPECT_HAS(errorOf(sm, "%v = load i32, ptr addrspace(1) %in\n%d = udiv i32 5, %v\nret void"), "division by zero in kernel");
-  EXPECT_HAS(errorOf(sm, "%v = load i32, ptr addrspace(1) %in\n%m = xor i32 %v, -1\n%d = sdiv i32 -2147483648, %m\nret void"),
+  EXPECT_HAS(errorOf(sm, "%v = load i32, ptr addrspace(1) %in\n%d = udiv i32 5, %v\nret void"),
+             "division by zero in kernel");
+  EXPECT_HAS(errorOf(sm, "%v = load i32, ptr addrspace(1) %in\n%m = xor i32 %v, -1\n%d = sdiv i32 "
+                         "-2147483648, %m\nret void"),
              "signed division overflows");
   EXPECT_HAS(errorOf(sm, "call void @llvm.trap()\nunreachable"), "trap executed");
   EXPECT_HAS(errorOf(sm, "unreachable"), "unreachable code executed");
@@ -96,8 +110,9 @@ TEST(Undefined, DivisionAndUnreachable) {
 TEST(Spaces, GenericPointersReachAll) {
   for (const char *chip : {sm, gfx}) {
     std::string kernel = isNVPTX(chip) ? "ptx_kernel" : "amdgpu_kernel";
-    std::string slot = isNVPTX(chip) ? "%a = alloca i32\n%ga = addrspacecast ptr %a to ptr"
-                                     : "%a = alloca i32, addrspace(5)\n%ga = addrspacecast ptr addrspace(5) %a to ptr";
+    std::string slot = isNVPTX(chip)
+                           ? "%a = alloca i32\n%ga = addrspacecast ptr %a to ptr"
+                           : "%a = alloca i32, addrspace(5)\n%ga = addrspacecast ptr addrspace(5) %a to ptr";
     slot = isNVPTX(chip) ? "%ga = alloca i32" : slot;
     std::string text = R"(
     @s = internal addrspace(3) global i32 poison, align 4
@@ -142,12 +157,14 @@ TEST(Spaces, GenericPointersReachAll) {
 }
 
 TEST(Arguments, KindsAreChecked) {
-  auto program = load(onChip(sm), "define ptx_kernel void @k(ptr %p, i32 %n, float %f, <2 x i32> %v) {\n"
-                                  "%a = extractelement <2 x i32> %v, i32 1\n%b = bitcast float %f to i32\n"
-                                  "%s = add i32 %a, %n\n%t = add i32 %s, %b\nstore i32 %t, ptr %p\nret void\n}");
+  auto program =
+      load(onChip(sm), "define ptx_kernel void @k(ptr %p, i32 %n, float %f, <2 x i32> %v) {\n"
+                       "%a = extractelement <2 x i32> %v, i32 1\n%b = bitcast float %f to i32\n"
+                       "%s = add i32 %a, %n\n%t = add i32 %s, %b\nstore i32 %t, ptr %p\nret void\n}");
   ASSERT_TRUE(bool(program)) << llvm::toString(program.takeError());
   uint32_t result = 0, pair[2] = {3, 5};
-  auto runWith = [&](std::vector<qd::SimArg> args, const char *name = "k", std::array<uint32_t, 3> block = {1, 1, 1}) {
+  auto runWith = [&](std::vector<qd::SimArg> args, const char *name = "k",
+                     std::array<uint32_t, 3> block = {1, 1, 1}) {
     llvm::Error error = (*program)->run(name, {1, 1, 1}, block, args);
     return error ? llvm::toString(std::move(error)) : std::string();
   };
@@ -162,6 +179,25 @@ TEST(Arguments, KindsAreChecked) {
   EXPECT_HAS(runWith({}, "nothing"), "the module has no kernel 'nothing'");
   EXPECT_HAS(runWith({buffer, n, f, v}, "k", {1025, 1, 1}), "expected at most 1024");
   EXPECT_HAS(runWith({buffer, n, f, v}, "k", {0, 1, 1}), "at least 1");
+}
+
+TEST(Arguments, BlocksMustBeWhatTheKernelPromises) {
+  auto with = [](const char *chip, const char *attribute) {
+    auto program =
+        load(onChip(chip), "define " + std::string(isNVPTX(chip) ? "ptx_kernel" : "amdgpu_kernel") +
+                               " void @k() #0 {\nret void\n}\nattributes #0 = { " + attribute + " }");
+    EXPECT_TRUE(bool(program));
+    std::string result;
+    for (uint32_t x : {64, 128}) {
+      llvm::Error error = (*program)->run("k", {1, 1, 1}, {x, 1, 1}, {});
+      result += error ? llvm::toString(std::move(error)) : "";
+    }
+    return result;
+  };
+  EXPECT_EQ(with(sm, "\"nvvm.reqntid\"=\"64,1,1\""),
+            "kernel 'k' was compiled for blocks of (64, 1, 1) threads, found (128, 1, 1)");
+  EXPECT_EQ(with(gfx, "\"amdgpu-flat-work-group-size\"=\"1,64\""),
+            "kernel 'k' was compiled for blocks of 1 to 64 threads, found 128");
 }
 
 TEST(Arguments, HiddenOnesOfAMDGCN) {

@@ -8,15 +8,16 @@ namespace {
 const char *sm = "sm_80";
 
 std::string shfl(const char *mode, unsigned b, unsigned c) {
-  return ("%r = call i32 @llvm.nvvm.shfl.sync." + llvm::Twine(mode) + ".i32(i32 -1, i32 %v, i32 " + llvm::Twine(b) +
-          ", i32 " + llvm::Twine(c) + ")")
+  return ("%r = call i32 @llvm.nvvm.shfl.sync." + llvm::Twine(mode) + ".i32(i32 -1, i32 %v, i32 " +
+          llvm::Twine(b) + ", i32 " + llvm::Twine(c) + ")")
       .str();
 }
 
 TEST(Shuffle, WholeWarp) {
   EXPECT_EQ(sources(onChip(sm), 32, shfl("idx", 5, 31)), map(32, [](int) { return 5; }));
   EXPECT_EQ(sources(onChip(sm), 32, shfl("up", 3, 0)), map(32, [](int l) { return l < 3 ? l : l - 3; }));
-  EXPECT_EQ(sources(onChip(sm), 32, shfl("down", 3, 31)), map(32, [](int l) { return l + 3 > 31 ? l : l + 3; }));
+  EXPECT_EQ(sources(onChip(sm), 32, shfl("down", 3, 31)),
+            map(32, [](int l) { return l + 3 > 31 ? l : l + 3; }));
   EXPECT_EQ(sources(onChip(sm), 32, shfl("bfly", 16, 31)), map(32, [](int l) { return l ^ 16; }));
 }
 
@@ -24,14 +25,17 @@ TEST(Shuffle, Segments) {
   // Width 8: segment mask 0x18, in bits 8 to 12 of c.
   EXPECT_EQ(sources(onChip(sm), 32, shfl("idx", 2, 0x181f)), map(32, [](int l) { return (l & ~7) | 2; }));
   EXPECT_EQ(sources(onChip(sm), 32, shfl("up", 1, 0x1800)), map(32, [](int l) { return l & 7 ? l - 1 : l; }));
-  EXPECT_EQ(sources(onChip(sm), 32, shfl("down", 2, 0x181f)), map(32, [](int l) { return (l & 7) < 6 ? l + 2 : l; }));
+  EXPECT_EQ(sources(onChip(sm), 32, shfl("down", 2, 0x181f)),
+            map(32, [](int l) { return (l & 7) < 6 ? l + 2 : l; }));
   EXPECT_EQ(sources(onChip(sm), 32, shfl("bfly", 4, 0x181f)), map(32, [](int l) { return l ^ 4; }));
   // A butterfly may reach back into an earlier segment, not forward.
-  EXPECT_EQ(sources(onChip(sm), 32, shfl("bfly", 8, 0x181f)), map(32, [](int l) { return l & 8 ? l ^ 8 : l; }));
+  EXPECT_EQ(sources(onChip(sm), 32, shfl("bfly", 8, 0x181f)),
+            map(32, [](int l) { return l & 8 ? l ^ 8 : l; }));
 }
 
 TEST(Shuffle, ClampBelowTheWarp) {
-  EXPECT_EQ(sources(onChip(sm), 32, shfl("down", 1, 15)), map(32, [](int l) { return l + 1 <= 15 ? l + 1 : l; }));
+  EXPECT_EQ(sources(onChip(sm), 32, shfl("down", 1, 15)),
+            map(32, [](int l) { return l + 1 <= 15 ? l + 1 : l; }));
   EXPECT_EQ(sources(onChip(sm), 32, shfl("up", 1, 4)), map(32, [](int l) { return l - 1 >= 4 ? l - 1 : l; }));
 }
 
@@ -50,10 +54,13 @@ TEST(Shuffle, FloatMovesBits) {
 
 TEST(Shuffle, LaneOutsideItsMaskIsAnError) {
   std::vector<uint32_t> out(32), in = iota(32);
-  std::string text = laneBody(sm, "%r = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 65535, i32 %v, i32 0, i32 31)");
+  std::string text =
+      laneBody(sm, "%r = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 65535, i32 %v, i32 0, i32 31)");
   std::string error = run(onChip(sm), text, {}, out, in);
-  EXPECT_NE(error.find("lane 16 is not in its own member mask 0xffff in kernel 'k', block (0, 0, 0), thread (16, 0, 0)"),
-            std::string::npos)
+  EXPECT_NE(
+      error.find(
+          "lane 16 is not in its own member mask 0xffff in kernel 'k', block (0, 0, 0), thread (16, 0, 0)"),
+      std::string::npos)
       << error;
   EXPECT_NE(error.find("@llvm.nvvm.shfl.sync.idx.i32"), std::string::npos) << error;
 }
@@ -73,7 +80,8 @@ TEST(Shuffle, NamedLaneThatNeverArrivesIsAnError) {
   end:
     ret void)";
   std::string error = run(onChip(sm), text, {}, out, in);
-  EXPECT_NE(error.find("lanes of one wave wait for each other at different operations"), std::string::npos) << error;
+  EXPECT_NE(error.find("lanes of one wave wait for each other at different operations"), std::string::npos)
+      << error;
 }
 
 TEST(Shuffle, ExitedLanesAreNotAwaitedButDeliverNothing) {
@@ -127,9 +135,12 @@ TEST(Match, AnyAndAll) {
   std::vector<uint32_t> out(32), in(32);
   for (unsigned l = 0; l < 32; ++l)
     in[l] = l % 3;
-  EXPECT_EQ(run(onChip(sm), laneBody(sm, "%r = call i32 @llvm.nvvm.match.any.sync.i32(i32 -1, i32 %v)"), {}, out, in), "");
+  EXPECT_EQ(run(onChip(sm), laneBody(sm, "%r = call i32 @llvm.nvvm.match.any.sync.i32(i32 -1, i32 %v)"), {},
+                out, in),
+            "");
   EXPECT_EQ(out[4], 0x92492492u);
-  std::string all = "%s = call {i32, i1} @llvm.nvvm.match.all.sync.i32p(i32 -1, i32 %v)\n%m = extractvalue {i32, i1} %s, 0\n"
+  std::string all = "%s = call {i32, i1} @llvm.nvvm.match.all.sync.i32p(i32 -1, i32 %v)\n%m = extractvalue "
+                    "{i32, i1} %s, 0\n"
                     "%p = extractvalue {i32, i1} %s, 1\n%z = zext i1 %p to i32\n%r = add i32 %m, %z";
   EXPECT_EQ(run(onChip(sm), laneBody(sm, all), {}, out, in), "");
   EXPECT_EQ(out[4], 0u);
@@ -140,7 +151,8 @@ TEST(Match, AnyAndAll) {
 TEST(Redux, Integers) {
   std::vector<uint32_t> in = iota(32, 5), out(32);
   auto apply = [&](const char *kind) {
-    std::string text = laneBody(sm, (llvm::Twine("%r = call i32 @llvm.nvvm.redux.sync.") + kind + "(i32 %v, i32 -1)").str());
+    std::string text =
+        laneBody(sm, (llvm::Twine("%r = call i32 @llvm.nvvm.redux.sync.") + kind + "(i32 %v, i32 -1)").str());
     EXPECT_EQ(run(onChip(sm), text, {}, out, in), "");
     EXPECT_EQ(out, std::vector<uint32_t>(32, out[0]));
     return out[0];
@@ -158,11 +170,13 @@ TEST(Redux, Integers) {
 TEST(Chips, MissingInstructionsAreFoundAtLoad) {
   std::string redux = laneBody(sm, "%r = call i32 @llvm.nvvm.redux.sync.add(i32 %v, i32 -1)");
   EXPECT_NE(loadError(onChip("sm_75"), redux).find("redux.sync does not exist on sm_75"), std::string::npos);
-  std::string elect = laneBody(sm, "%s = call {i32, i1} @llvm.nvvm.elect.sync(i32 -1)\n%r = extractvalue {i32, i1} %s, 0");
+  std::string elect =
+      laneBody(sm, "%s = call {i32, i1} @llvm.nvvm.elect.sync(i32 -1)\n%r = extractvalue {i32, i1} %s, 0");
   EXPECT_NE(loadError(onChip("sm_80"), elect).find("elect.sync does not exist on sm_80"), std::string::npos);
   EXPECT_EQ(loadError(onChip("sm_90"), elect), "");
   EXPECT_NE(loadError(onChip("sm_99"), elect).find("unknown chip 'sm_99'"), std::string::npos);
-  EXPECT_NE(loadError(onChip("sm_80", 64), redux).find("waves of 64 lanes do not exist on sm_80"), std::string::npos);
+  EXPECT_NE(loadError(onChip("sm_80", 64), redux).find("waves of 64 lanes do not exist on sm_80"),
+            std::string::npos);
 }
 
 TEST(Registers, LaneMasksAndIndices) {
