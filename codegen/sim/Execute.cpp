@@ -22,8 +22,6 @@ constexpr unsigned deepestCall = 256;
 Wave::Wave(Launch &launch, Block &block, unsigned index, unsigned lanes)
     : launch(launch), block(block), image(launch.image), width(launch.image.wave), index(index),
       full(lowBits(width)), live(lowBits(lanes)), mask(live) {
-  for (auto &ids : tid)
-    ids.resize(width);
   const auto &size = launch.blockSize;
   for (unsigned l = 0; l < width; ++l) {
     uint64_t linear = uint64_t(index) * width + l;
@@ -32,6 +30,8 @@ Wave::Wave(Launch &launch, Block &block, unsigned index, unsigned lanes)
     tid[2][l] = linear / size[0] / size[1];
   }
 }
+
+Wave::~Wave() { launch.spareWords.push_back(std::move(words)); }
 
 void Wave::fail(const Op &op, unsigned lane, const Twine &what) {
   stop = true;
@@ -68,6 +68,11 @@ void Wave::selectFrame() {
 void Wave::start(const FunctionCode &kernel) {
   frames.emplace_back();
   frames.back().fn = &kernel;
+  // Register files are large: one that a wave leaves serves the next as it is.
+  if (!launch.spareWords.empty()) {
+    words = std::move(launch.spareWords.back());
+    launch.spareWords.pop_back();
+  }
   words.resize(size_t(kernel.words) * width);
   poisons.assign(kernel.words, ~uint64_t(0));
   growPrivate(kernel.privateBytes);

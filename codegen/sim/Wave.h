@@ -39,6 +39,7 @@ struct Frame {
 class Wave {
 public:
   Wave(Launch &launch, Block &block, unsigned index, unsigned lanes);
+  ~Wave();
 
   Launch &launch;
   Block &block;
@@ -52,7 +53,7 @@ public:
   const FunctionCode *fn = nullptr;
   uint64_t *regs = nullptr;
   uint64_t *poison = nullptr;
-  std::array<std::vector<uint32_t>, 3> tid;
+  std::array<std::array<uint32_t, 64>, 3> tid;
 
   enum State { Running, AtBarrier, AtSplitBarrier, Done };
   State state = Running;
@@ -185,6 +186,7 @@ struct Launch {
   std::vector<uint8_t> implicitArgs;
   std::vector<uint64_t> params; // words of the kernel's parameters
   std::string error;
+  std::vector<std::vector<uint64_t>> spareWords; // of waves that have ended
   uint64_t executed = 0; // wave instructions
   uint64_t lastProgress = 0;
 
