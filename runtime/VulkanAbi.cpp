@@ -21,7 +21,9 @@ enum : uint32_t {
   modelGLCompute = 5,
   modeLocalSize = 17,
   modeDenormPreserve = 4459,
+  modeSignedZeroInfNanPreserve = 4461,
   modeRoundingModeRTZ = 4463,
+  capabilityDenormPreserve = 4464,
 };
 
 } // namespace
@@ -71,6 +73,29 @@ Expected<SpirvSummary> summarizeSpirv(const std::vector<uint8_t> &bytes) {
     at += length;
   }
   return summary;
+}
+
+std::vector<uint32_t> keepSubnormals(const std::vector<uint32_t> &words, const std::function<bool(uint32_t)> &offers) {
+  std::vector<uint32_t> result(words.begin(), words.begin() + headerWords);
+  bool inserted = false;
+  size_t at = headerWords;
+  for (size_t length; at < words.size() && (words[at] & 0xFFFF) != opFunction; at += length) {
+    length = words[at] >> 16;
+    const uint32_t *instruction = words.data() + at;
+    bool isMode = (instruction[0] & 0xFFFF) == opExecutionMode && length == 4;
+    if (isMode && instruction[2] == modeDenormPreserve)
+      return words;
+    result.insert(result.end(), instruction, instruction + length);
+    if (isMode && instruction[2] == modeSignedZeroInfNanPreserve && offers(instruction[3])) {
+      result.insert(result.end(), {instruction[0], instruction[1], modeDenormPreserve, instruction[3]});
+      inserted = true;
+    }
+  }
+  if (!inserted)
+    return words;
+  result.insert(result.end(), words.begin() + at, words.end());
+  result.insert(result.begin() + headerWords, {2u << 16 | opCapability, capabilityDenormPreserve});
+  return result;
 }
 
 Error checkVulkanKernel(const Kernel &kernel) {

@@ -4,6 +4,8 @@
 
 #include "runtime/Device.h"
 
+#include <functional>
+
 namespace qd::rt {
 
 /// The declarations at a SPIR-V module's head.
@@ -28,6 +30,11 @@ struct SpirvSummary {
 
 /// Reads the head of a little-endian SPIR-V module; damage there is an error.
 Expected<SpirvSummary> summarizeSpirv(const std::vector<uint8_t> &bytes);
+
+/// A module as the driver gets it. Drivers may flush subnormals unless told to keep them, and not all can be told:
+/// code does not ask for it. Here it is asked of each entry point that keeps infinities and NaNs of a width (16, 32 or
+/// 64) for which `offers` is true. `words` is a module that summarizeSpirv read.
+std::vector<uint32_t> keepSubnormals(const std::vector<uint32_t> &words, const std::function<bool(uint32_t)> &offers);
 
 /// Whether a kernel says all that a Vulkan launch needs: bindings, offsets inside the block, alignment.
 Error checkVulkanKernel(const Kernel &kernel);

@@ -314,6 +314,16 @@ Expected<double> VulkanModule::doLaunch(const Kernel &kernel, Grid grid,
 
 } // namespace
 
+/// Whether code may ask for a width's subnormals to be kept, whatever it says of the other widths.
+static bool offersSubnormals(const VulkanFacts &facts, uint32_t width) {
+  const VkPhysicalDeviceFloatControlsProperties &controls = facts.floatControls;
+  if (width == 32)
+    return controls.shaderDenormPreserveFloat32 &&
+           controls.denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
+  return (width == 16 ? controls.shaderDenormPreserveFloat16 : controls.shaderDenormPreserveFloat64) &&
+         controls.denormBehaviorIndependence == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;
+}
+
 Expected<std::unique_ptr<Module>> loadVulkanModule(VulkanContext &context, const std::string &device,
                                                    const Variant &variant, std::string warnings) {
   auto code = summarizeSpirv(variant.image);
@@ -330,6 +340,7 @@ Expected<std::unique_ptr<Module>> loadVulkanModule(VulkanContext &context, const
       return error;
   std::vector<uint32_t> words(variant.image.size() / 4);
   std::memcpy(words.data(), variant.image.data(), words.size() * 4);
+  words = keepSubnormals(words, [&](uint32_t width) { return offersSubnormals(context.facts, width); });
   VkShaderModuleCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
   info.codeSize = words.size() * 4;

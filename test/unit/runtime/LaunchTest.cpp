@@ -150,4 +150,21 @@ TEST(VulkanAbi, SummarizesSpirv) {
   }
 }
 
+TEST(VulkanAbi, KeepsSubnormalsWhereTheDeviceOffersIt) {
+  constexpr uint32_t capability = 2u << 16 | 17, mode = 4u << 16 | 16, function = 1u << 16 | 54;
+  const std::vector<uint32_t> head = {0x07230203, 0x00010300, 0, 9, 0};
+  auto module = [&](std::vector<uint32_t> body) {
+    body.insert(body.begin(), head.begin(), head.end());
+    return body;
+  };
+  const std::vector<uint32_t> code = module({capability, 1, mode, 7, 4461, 32, mode, 7, 4461, 64, function});
+  auto only32 = [](uint32_t width) { return width == 32; };
+  EXPECT_EQ(keepSubnormals(code, only32),
+            module({capability, 4464, capability, 1, mode, 7, 4461, 32, mode, 7, 4459, 32, mode, 7, 4461, 64, function}));
+  EXPECT_EQ(keepSubnormals(code, [](uint32_t) { return false; }), code);
+  // Code that says what it wants is left alone.
+  const std::vector<uint32_t> explicitCode = module({capability, 4464, mode, 7, 4459, 16, mode, 7, 4461, 32, function});
+  EXPECT_EQ(keepSubnormals(explicitCode, only32), explicitCode);
+}
+
 } // namespace
