@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every op on every type, tile and subgroup size, on every executor, against NumPy references.
 
-usage: sweep.py --bin FOLDER [--all] [--only LIST] [--ops LIST] [--seed N] [--jobs N] [--keep FOLDER] [-v]
+usage: sweep.py --bin FOLDER [--all] [--only LIST] [--ops LIST] [--seed N] [--jobs N] [--keep FOLDER] [--venv FOLDER] [-v]
 
 The quick run takes a subset in which every two of op, type, tile, block shape and executor meet; --all takes
 everything. --only names executors as run.py does, --ops beginnings of op names. A kernel that an executor refuses
@@ -15,22 +15,39 @@ import os
 import pickle
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
-import numpy as np
-
-import elementwise
-import pairwise
-import scalars
-import subgroup
-import worker
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import executors  # noqa: E402
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def restart_with_numpy():
+    """Where Python has no NumPy, a virtual environment gets it (--venv FOLDER, kept for the next time)."""
+    folder = sys.argv[sys.argv.index("--venv") + 1] if "--venv" in sys.argv[:-1] else None
+    python = os.path.join(folder or "", "bin", "python")
+    if not folder or os.path.realpath(sys.prefix) == os.path.realpath(folder):
+        sys.exit("the sweep needs NumPy; with --venv FOLDER it is installed there")
+    if not os.path.exists(python) or subprocess.run([python, "-c", "import numpy"]).returncode:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "numpy"], check=True)
+    os.execv(python, [python] + sys.argv)
+
+
+try:
+    import numpy as np
+except ImportError:
+    restart_with_numpy()
+
+sys.path[:0] = [HERE, os.path.join(HERE, "..")]
+import elementwise  # noqa: E402
+import executors  # noqa: E402
+import pairwise  # noqa: E402
+import scalars  # noqa: E402
+import subgroup  # noqa: E402
+import worker  # noqa: E402
+
 HOST_FAMILIES = ("interp", "cpu", "sim")
 BATCH = 24  # kernels a module
 Result = collections.namedtuple("Result", "executor case status text")
@@ -203,6 +220,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--keep")
+    parser.add_argument("--venv")
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
     qdc_run = os.path.join(options.bin, "qdc-run")
@@ -231,7 +249,6 @@ def main():
         for job in jobs:
             results += job.result()
     if not options.keep:
-        import shutil
         shutil.rmtree(folder)
     ok = print_report(results, options.verbose)
     ran = sum(r.status != "refused" for r in results)
