@@ -375,8 +375,8 @@ Error FunctionCompiler::compileValue(const Instruction &instruction) {
         op.sub = compare->getPredicate();
         continue;
       }
-      Op &op =
-          emit(isa<FCmpInst>(compare) ? floatCompare() : integerCompare(), dst + e, ref(x, e), ref(y, e));
+      Op &op = emit(isa<FCmpInst>(compare) ? floatCompare() : integerCompare(compare->getPredicate()),
+                    dst + e, ref(x, e), ref(y, e));
       op.bits = bits;
       op.sub = compare->getPredicate();
       op.flags = flagsOf(instruction);

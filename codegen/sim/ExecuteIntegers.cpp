@@ -121,7 +121,7 @@ template <unsigned opcode> void divide(Wave &w, const Op &op) {
 // Comparisons
 //===----------------------------------------------------------------------===//
 
-bool relation(unsigned predicate, uint64_t a, uint64_t b, int64_t sa, int64_t sb) {
+template <unsigned predicate> bool relation(uint64_t a, uint64_t b, int64_t sa, int64_t sb) {
   switch (predicate) {
   case CmpInst::ICMP_EQ:
     return a == b;
@@ -146,16 +146,14 @@ bool relation(unsigned predicate, uint64_t a, uint64_t b, int64_t sa, int64_t sb
   }
 }
 
-void compare(Wave &w, const Op &op) {
+template <unsigned predicate> void compare(Wave &w, const Op &op) {
   const uint64_t *a = w.val(op.a), *b = w.val(op.b);
   uint64_t *out = w.out(op.dst), poison = w.poisonOf(op.a) | w.poisonOf(op.b);
   unsigned drop = 64 - op.bits;
-  w.each([&](unsigned l) {
-    int64_t sa = int64_t(a[l] << drop) >> drop, sb = int64_t(b[l] << drop) >> drop;
-    out[l] = relation(op.sub, a[l], b[l], sa, sb);
-    if ((op.flags & FlagSameSign) && (sa < 0) != (sb < 0))
-      poison |= uint64_t(1) << l;
-  });
+  auto extended = [&](uint64_t value) { return int64_t(value << drop) >> drop; };
+  w.each([&](unsigned l) { out[l] = relation<predicate>(a[l], b[l], extended(a[l]), extended(b[l])); });
+  if (op.flags & FlagSameSign)
+    w.each([&](unsigned l) { poison |= uint64_t((extended(a[l]) < 0) != (extended(b[l]) < 0)) << l; });
   w.setPoison(op.dst, poison);
 }
 
@@ -309,16 +307,40 @@ Handler integerFunction(IntegerOp op) {
   switch (op) {
     QD_CASE(Ctpop)
     QD_CASE(Ctlz)
-    QD_CASE(Cttz) QD_CASE(BitReverse) QD_CASE(ByteSwap) QD_CASE(Abs) QD_CASE(SMin) QD_CASE(SMax) QD_CASE(UMin)
-        QD_CASE(UMax) QD_CASE(FunnelLeft) QD_CASE(FunnelRight) QD_CASE(SAddSat) QD_CASE(UAddSat)
-            QD_CASE(SSubSat) QD_CASE(USubSat) QD_CASE(SShlSat) QD_CASE(UShlSat) QD_CASE(UCmp) QD_CASE(SCmp)
-                QD_CASE(MulHighS) QD_CASE(MulHighU)
+    QD_CASE(Cttz)
+    QD_CASE(BitReverse) QD_CASE(ByteSwap) QD_CASE(Abs) QD_CASE(SMin) QD_CASE(SMax) QD_CASE(UMin) QD_CASE(UMax)
+        QD_CASE(FunnelLeft) QD_CASE(FunnelRight) QD_CASE(SAddSat) QD_CASE(UAddSat) QD_CASE(SSubSat)
+            QD_CASE(USubSat) QD_CASE(SShlSat) QD_CASE(UShlSat) QD_CASE(UCmp) QD_CASE(SCmp) QD_CASE(MulHighS)
+                QD_CASE(MulHighU)
   }
 #undef QD_CASE
   return nullptr;
 }
 
-Handler integerCompare() { return compare; }
+Handler integerCompare(unsigned predicate) {
+  switch (predicate) {
+  case CmpInst::ICMP_EQ:
+    return compare<CmpInst::ICMP_EQ>;
+  case CmpInst::ICMP_NE:
+    return compare<CmpInst::ICMP_NE>;
+  case CmpInst::ICMP_UGT:
+    return compare<CmpInst::ICMP_UGT>;
+  case CmpInst::ICMP_UGE:
+    return compare<CmpInst::ICMP_UGE>;
+  case CmpInst::ICMP_ULT:
+    return compare<CmpInst::ICMP_ULT>;
+  case CmpInst::ICMP_ULE:
+    return compare<CmpInst::ICMP_ULE>;
+  case CmpInst::ICMP_SGT:
+    return compare<CmpInst::ICMP_SGT>;
+  case CmpInst::ICMP_SGE:
+    return compare<CmpInst::ICMP_SGE>;
+  case CmpInst::ICMP_SLT:
+    return compare<CmpInst::ICMP_SLT>;
+  default:
+    return compare<CmpInst::ICMP_SLE>;
+  }
+}
 Handler overflowOp() { return overflow; }
 
 } // namespace qd::sim

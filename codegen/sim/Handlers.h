@@ -32,12 +32,12 @@ struct WideHandlers {
   Handler binary, compare, function, overflow, fromFloat, toFloat;
 };
 extern const WideHandlers wideHandlers;
-Handler integerCompare(); // a, b; sub is the predicate
-Handler selectWord();     // a ? b : c
-Handler truncate();       // to bits, from bits2
-Handler zeroExtend();     // checks nneg
-Handler signExtend();     // from bits2 to bits
-Handler signWord();       // dst = all bits of a's sign bit, of bits2 bits
+Handler integerCompare(unsigned predicate);
+Handler selectWord(); // a ? b : c
+Handler truncate();   // to bits, from bits2
+Handler zeroExtend(); // checks nneg
+Handler signExtend(); // from bits2 to bits
+Handler signWord();   // dst = all bits of a's sign bit, of bits2 bits
 Handler freeze();
 Handler packBits();      // dst = args[i] << (i * bits2)
 Handler extractBits();   // dst = (a >> imm) & bits
