@@ -7,6 +7,8 @@
 #include "codegen/TargetMachine.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
@@ -134,6 +136,43 @@ static void dropUnusedInputs(Function &kernel) {
       kernel.addFnAttr(input.attribute);
 }
 
+/// Whether the backend may make `user` an addition that gives or takes a carry.
+static bool mayUseCarry(const User *user) {
+  if (isa<CmpInst, SelectInst, StoreInst, TruncInst, PHINode>(user))
+    return false;
+  if (auto *cast = dyn_cast<BitCastInst>(user))
+    return cast->getType()->isVectorTy();
+  if (auto *binary = dyn_cast<BinaryOperator>(user)) {
+    // Of an addition that is compared with an operand the overflow is wanted.
+    bool isSum = binary->getOpcode() == Instruction::Add || binary->getOpcode() == Instruction::Sub;
+    return isSum && any_of(binary->users(), [](const User *u) { return isa<CmpInst>(u); });
+  }
+  return true;
+}
+
+/// LLVM 22 folds a DPP move into an addition with carry whose other operand is scalar. No chip that has DPP there
+/// encodes that, and the backend writes an object all the same: keeps such moves by themselves.
+static void keepMovesFromCarry(Function &kernel) {
+  SmallVector<CallInst *> moves;
+  for (Instruction &instruction : instructions(kernel))
+    if (auto *call = dyn_cast<CallInst>(&instruction))
+      if (call->getIntrinsicID() == Intrinsic::amdgcn_update_dpp) {
+        bool isCompared = any_of(call->users(), [](const User *u) { return isa<ICmpInst>(u); });
+        bool isSubtracted = any_of(call->users(), [](const User *u) {
+          auto *binary = dyn_cast<BinaryOperator>(u);
+          return binary && binary->getOpcode() == Instruction::Sub;
+        });
+        if ((isCompared && isSubtracted) || any_of(call->users(), mayUseCarry))
+          moves.push_back(call);
+      }
+  for (CallInst *move : moves) {
+    IRBuilder<> builder(move->getNextNode());
+    auto *type = FunctionType::get(move->getType(), {move->getType()}, /*isVarArg=*/false);
+    CallInst *opaque = builder.CreateCall(InlineAsm::get(type, "", "=v,0", /*hasSideEffects=*/false), {move});
+    move->replaceUsesWithIf(opaque, [&](Use &use) { return use.getUser() != opaque; });
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Emission
 //===----------------------------------------------------------------------===//
@@ -157,6 +196,8 @@ Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMD
   for (Function &function : module)
     if (!function.isDeclaration() && function.getCallingConv() == CallingConv::AMDGPU_KERNEL) {
       dropUnusedInputs(function);
+      if (target.has(DppCarry))
+        keepMovesFromCarry(function);
       kernels.push_back(function.getName().str());
     }
 

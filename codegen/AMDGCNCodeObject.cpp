@@ -28,7 +28,7 @@ namespace qd {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A file in the system's folder for temporary files that only this user may read, removed at the end.
+/// A file of a fresh name in the system's folder for temporary files, removed at the end.
 class TemporaryFile {
 public:
   TemporaryFile() = default;

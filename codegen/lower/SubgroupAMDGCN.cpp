@@ -74,15 +74,10 @@ static llvm::Value *emitMove(GPUEmitter &e, LaneMove move, llvm::Value *word, ll
 }
 
 static llvm::Value *emitPlan(GPUEmitter &e, const MovePlan &plan, llvm::Value *value) {
-  bool isWide = value->getType()->getScalarSizeInBits() == 64;
   return moveAsWords(e, value, [&](llvm::Value *word) {
     llvm::Value *old = plan.filler ? emitMove(e, *plan.filler, word, nullptr) : plan.keepsOwn ? word : nullptr;
-    for (LaneMove hop : plan.hops) {
+    for (LaneMove hop : plan.hops)
       word = emitMove(e, hop, word, old);
-      // LLVM 22 folds the move into the add of a low half with a scalar operand, which no chip can encode.
-      if (isWide && hop.instr == LaneInstr::DPP && e.target.has(DppCarry))
-        word = emitOpaque(e, word);
-    }
     return word;
   });
 }

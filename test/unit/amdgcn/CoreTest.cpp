@@ -180,6 +180,35 @@ void addReductions(Kernels &kernels) {
       }
 }
 
+/// Moves whose result meets a scalar in every arithmetic op, with and without a carry.
+void addMovesIntoArithmetic(Kernels &kernels) {
+  for (const char *type : {"i16", "i32", "i64"}) {
+    std::string move = formatv("%m = qd.subgroup.shuffle_xor %a, 1 : {0}\n", type).str();
+    for (const char *op : {"addi", "subi", "muli", "andi", "ori", "xori", "shli", "shrsi", "shrui", "minsi", "maxui"}) {
+      kernels.add(type, type, formatv("{0}%r = arith.{1} %m, %b : {2}", move, op, type).str());
+      kernels.add(type, type, formatv("{0}%r = arith.{1} %b, %m : {2}", move, op, type).str());
+      for (const char *operand : {"%m", "%b"})
+        for (const char *predicate : {"ult", "ugt"})
+          kernels.add(type, type, formatv("{0}%s = arith.{1} %m, %b : {2}\n%c = arith.cmpi {3}, %s, {4} : {2}\n"
+                                          "%r = arith.select %c, %s, %a : {2}",
+                                          move, op, type, predicate, operand).str());
+    }
+    kernels.add(type, type, formatv("{0}%s = arith.subi %m, %b : {1}\n%c = arith.cmpi ult, %m, %b : {1}\n"
+                                    "%r = arith.select %c, %s, %a : {1}", move, type).str());
+    kernels.add(type, type, formatv("{0}%s, %c = arith.addui_extended %m, %b : {1}, i1\n"
+                                    "%r = arith.select %c, %s, %a : {1}", move, type).str());
+    if (StringRef(type) != "i64")
+      for (const char *extend : {"extui", "extsi"})
+        for (const char *op : {"addi", "subi"})
+          kernels.add(type, "i64", formatv("{0}%w = arith.{1} %m : {2} to i64\n%v = arith.extui %b : {2} to i64\n"
+                                           "%r = arith.{3} %w, %v : i64", move, extend, type, op).str());
+  }
+  for (const char *type : {"f16", "f32", "f64"})
+    for (const char *op : {"addf", "subf", "mulf", "minnumf", "maximumf"})
+      kernels.add(type, type, formatv("%m = qd.subgroup.shuffle_xor %a, 2 : {0}\n%r = arith.{1} %m, %b : {0}", type,
+                                      op).str());
+}
+
 class Core : public testing::TestWithParam<Target> {
 protected:
   void compile(const Kernels &kernels, unsigned optLevel = 2) {
@@ -216,6 +245,12 @@ TEST_P(Core, MemoryAndControl) {
 TEST_P(Core, Reductions) {
   Kernels kernels;
   addReductions(kernels);
+  compile(kernels);
+}
+
+TEST_P(Core, MovesIntoArithmetic) {
+  Kernels kernels;
+  addMovesIntoArithmetic(kernels);
   compile(kernels);
 }
 
