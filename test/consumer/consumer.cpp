@@ -8,7 +8,7 @@
 
 using namespace qd::rt;
 
-static int fail(const std::string &message) {
+static int report(const std::string &message) {
   std::fprintf(stderr, "%s\n", message.c_str());
   return 1;
 }
@@ -38,7 +38,7 @@ static Error run(Device &device, const std::string &bundle) {
 
 int main(int argc, char **argv) {
   if (argc < 3)
-    return fail("usage: consumer FILE.qir DEVICE...");
+    return report("usage: consumer FILE.qir DEVICE...");
   std::ifstream file(argv[1]);
   std::string qir{std::istreambuf_iterator<char>(file), {}};
 
@@ -47,20 +47,20 @@ int main(int argc, char **argv) {
   options.emit = "ptx";
   qd::CompileResult ptx = qd::compile(qir, argv[1], options);
   if (!ptx.ok)
-    return fail(ptx.diagnostics);
+    return report(ptx.diagnostics);
   std::printf("%s\n", ptx.data.find("shfl.sync") != std::string::npos ? "ptx with shuffles" : "ptx without shuffles");
 
   options.targets = {"nvptx:sm_90", "amdgcn:gfx942"};
   options.emit = "qdb";
   qd::CompileResult bundle = qd::compile(qir, argv[1], options);
   if (!bundle.ok)
-    return fail(bundle.diagnostics);
+    return report(bundle.diagnostics);
   for (int i = 2; i < argc; ++i) {
     auto device = Device::open(argv[i]);
     if (!device)
-      return fail(device.message());
+      return report(device.message());
     if (Error error = run(**device, bundle.data))
-      return fail(error.message());
+      return report(error.message());
   }
   return 0;
 }
