@@ -47,6 +47,9 @@ TEST(Compile, EveryOutputOfEveryTarget) {
       {"spirv", "stats", "spirv (32 lanes)"},
       {"spirv", "qdb", "spirv64-vulkan"},
       {"cpu", "expanded", "qd.subgroup.shuffle_xor"},
+      {"cpu", "llvm", "define"},
+      {"cpu", "asm", ".text"},
+      {"cpu", "", ".text"},
       {"interp", "expanded", "qd.kernel @sum"},
   };
   for (const OutputRow &row : rows) {
@@ -82,7 +85,7 @@ TEST(Compile, OutputsThatATargetLacks) {
 TEST(Compile, EveryChip) {
   for (const Chip &chip : getChips())
     for (unsigned size = 4; size <= 64; size *= 2) {
-      if (!chip.hasSubgroupSize(size) || chip.backend == Backend::CPU || chip.backend == Backend::Interp)
+      if (!chip.hasSubgroupSize(size) || chip.backend == Backend::Interp)
         continue;
       std::string target = llvm::formatv("{0}:{1}@{2}", getBackendName(chip.backend), chip.name, size);
       for (unsigned level : {0u, 2u}) {

@@ -63,7 +63,7 @@ TEST(Ops, AreRealisedOnEveryTarget) {
   for (const std::string &op : getOps()) {
     std::string text = readFile("test/ops/" + op + ".qir");
     for (const char *target : {"nvptx:sm_70", "nvptx:sm_90", "amdgcn:gfx90a", "amdgcn:gfx1030@64", "amdgcn:gfx1100",
-                               "spirv@8", "spirv@64"}) {
+                               "spirv@8", "spirv@64", "cpu@8"}) {
       CompileOptions options;
       options.targets = {target};
       CompileResult result = compile(text, "test/ops/" + op + ".qir", options);
