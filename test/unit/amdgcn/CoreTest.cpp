@@ -11,6 +11,7 @@
 
 #include "ir/Kind.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 

@@ -48,8 +48,8 @@ TEST(Compile, EveryOutputOfEveryTarget) {
       {"spirv", "qdb", "spirv64-vulkan"},
       {"cpu", "expanded", "qd.subgroup.shuffle_xor"},
       {"cpu", "llvm", "define"},
-      {"cpu", "asm", ".text"},
-      {"cpu", "", ".text"},
+      {"cpu", "asm", "kernel.sum"},
+      {"cpu", "", "kernel.sum"},
       {"interp", "expanded", "qd.kernel @sum"},
   };
   for (const OutputRow &row : rows) {
@@ -147,7 +147,8 @@ TEST(Compile, BadInput) {
 
 TEST(Compile, NoInput) {
   CompileResult result = compileFor("nvptx", "ptx", "");
-  EXPECT_TRUE(result.ok) << result.diagnostics;
+  EXPECT_FALSE(result.ok);
+  EXPECT_TRUE(contains(result.diagnostics, "error: expected at least one qd.kernel")) << result.diagnostics;
 }
 
 TEST(Compile, BadOptions) {
