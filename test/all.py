@@ -1,4 +1,4 @@
-"""Runs all tests of a build folder: what ctest lists, GoogleTest programs case by case, the lit suites, the sweep.
+"""Runs all tests of a build folder: what ctest lists, GoogleTest programs case by case, and the lit suites.
 
 Prints the output of what fails; the last line is "N passed, N failed". Exit status 0 only where something ran
 and nothing failed.
@@ -105,21 +105,11 @@ def run_lit(build, tally):
           f"machine lacks, {time.time() - start:.1f} s", flush=True)
 
 
-def run_sweep(build, tally):
-    """Ops against NumPy; one test, however many kernels it runs."""
-    start = time.time()
-    status, output = run(["cmake", "--build", build, "--target", "check-sweep"], build)
-    tally.add("sweep", status == 0)
-    print(output if status != 0 else output.rstrip().splitlines()[-1])
-    print(f"sweep: {time.time() - start:.1f} s", flush=True)
-
-
 def main():
     build = os.path.abspath(sys.argv[1])
     tally = Tally()
     run_ctest_list(build, tally)
     run_lit(build, tally)
-    run_sweep(build, tally)
     for name in tally.failures:
         print(f"failed: {name}")
     print(f"{tally.passed} passed, {len(tally.failures)} failed")

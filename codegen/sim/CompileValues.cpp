@@ -93,20 +93,22 @@ std::optional<uint64_t> FunctionCompiler::immediate(const Value *value) {
   return std::nullopt;
 }
 
+static uint32_t flagIf(bool isSet, uint32_t flag) { return isSet ? flag : 0; }
+
 static uint32_t flagsOf(const Instruction &instruction) {
   uint32_t flags = 0;
   if (auto *op = dyn_cast<OverflowingBinaryOperator>(&instruction))
-    flags |= (op->hasNoUnsignedWrap() ? FlagNUW : 0) | (op->hasNoSignedWrap() ? FlagNSW : 0);
+    flags |= flagIf(op->hasNoUnsignedWrap(), FlagNUW) | flagIf(op->hasNoSignedWrap(), FlagNSW);
   if (auto *op = dyn_cast<TruncInst>(&instruction))
-    flags |= (op->hasNoUnsignedWrap() ? FlagNUW : 0) | (op->hasNoSignedWrap() ? FlagNSW : 0);
+    flags |= flagIf(op->hasNoUnsignedWrap(), FlagNUW) | flagIf(op->hasNoSignedWrap(), FlagNSW);
   if (auto *op = dyn_cast<PossiblyExactOperator>(&instruction))
-    flags |= op->isExact() ? FlagExact : 0;
+    flags |= flagIf(op->isExact(), FlagExact);
   if (auto *op = dyn_cast<PossiblyDisjointInst>(&instruction))
-    flags |= op->isDisjoint() ? FlagDisjoint : 0;
+    flags |= flagIf(op->isDisjoint(), FlagDisjoint);
   if (auto *op = dyn_cast<PossiblyNonNegInst>(&instruction))
-    flags |= op->hasNonNeg() ? FlagNNeg : 0;
+    flags |= flagIf(op->hasNonNeg(), FlagNNeg);
   if (auto *op = dyn_cast<ICmpInst>(&instruction))
-    flags |= op->hasSameSign() ? FlagSameSign : 0;
+    flags |= flagIf(op->hasSameSign(), FlagSameSign);
   return flags;
 }
 
@@ -186,7 +188,7 @@ Error FunctionCompiler::compileCast(const CastInst &cast) {
   unsigned from = scalarBits(source->getType()), to = scalarBits(cast.getType());
   unsigned opcode = cast.getOpcode();
   if (isa<PtrToIntInst, PtrToAddrInst, IntToPtrInst>(cast))
-    opcode = to == from ? unsigned(Instruction::BitCast) : to < from ? Instruction::Trunc : Instruction::ZExt;
+    opcode = to == from ? unsigned(Instruction::BitCast) : to < from ? unsigned(Instruction::Trunc) : unsigned(Instruction::ZExt);
   uint32_t flags = flagsOf(cast);
   Refs result;
   for (unsigned e = 0, count = elements(cast.getType()); e < count; ++e) {
