@@ -152,6 +152,12 @@ static void multiplyExtended(const Site &site) {
   llvm::IRBuilderBase &b = site.builder;
   llvm::Type *type = site.operands[0]->getType();
   unsigned width = type->getScalarSizeInBits();
+  if (width == 1) {
+    // 1 * 1 and -1 * -1 are both 0b01; NVPTX has no pattern for the high half of so narrow a product.
+    site.results.push_back(b.CreateAnd(site.operands[0], site.operands[1]));
+    site.results.push_back(llvm::Constant::getNullValue(type));
+    return;
+  }
   llvm::Type *wide = type->getWithNewBitWidth(2 * width);
   auto extension = Instruction::CastOps(site.code);
   llvm::Value *product =
@@ -241,7 +247,6 @@ static constexpr Row rows[] = {
     {"math.isnan", classify, llvm::fcNan},
     {"math.isinf", classify, llvm::fcInf},
     {"math.isfinite", classify, llvm::fcFinite},
-    {"math.isnormal", classify, llvm::fcNormal},
 };
 
 static const Row *findRow(OperationName name) {
