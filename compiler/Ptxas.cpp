@@ -88,7 +88,7 @@ Expected<Assembled> assemblePTX(StringRef ptx, const Target &target, unsigned op
     if (file->error)
       return file->describe();
   if (Error error = input.write(ptx))
-    return std::move(error);
+    return error;
 
   std::string chip = ("-arch=" + target.chip->name).str();
   // ptxas' own default is 3; below that only -O0 means anything to someone who debugs.

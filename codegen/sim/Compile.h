@@ -117,14 +117,10 @@ private:
     const llvm::BasicBlock *from, *to;
   };
   std::vector<Patch> patches;
-  std::vector<std::pair<uint32_t, const llvm::BasicBlock *>> latchOps;
+  std::vector<std::pair<uint32_t, uint32_t>> groups; // of words that stay together: first, number
   uint32_t currentText = 0;
 
   // Control flow.
-  struct Region {
-    const llvm::BasicBlock *header; // a loop's, else null
-    std::vector<const llvm::BasicBlock *> blocks;
-  };
   /// Blocks in the order of execution; a null after a loop's blocks stands for
   /// its latch.
   struct Item {
@@ -144,6 +140,7 @@ private:
   void definePhis();
   llvm::Error compileParameters();
   void readBlockAttributes();
+  void assignWords();
 
   llvm::Error compileBinary(const llvm::Instruction &instruction);
   llvm::Error compileCast(const llvm::CastInst &cast);

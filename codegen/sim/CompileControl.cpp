@@ -16,6 +16,8 @@ namespace qd::sim {
 
 namespace {
 
+constexpr unsigned mostArgs = 65535; // what Op::nargs counts
+
 //===----------------------------------------------------------------------===//
 // Handlers
 //===----------------------------------------------------------------------===//
@@ -239,8 +241,10 @@ Error FunctionCompiler::checkOperands(const Instruction &instruction) {
   SmallVector<Leaf> leaves;
   if (Error error = parent.leaves(instruction.getType(), leaves))
     return unsupported(instruction, toString(std::move(error)));
-  for (const Value *operand : instruction.operands()) {
-    if (isa<BasicBlock, MetadataAsValue, InlineAsm, Function>(operand))
+  auto *call = dyn_cast<CallBase>(&instruction);
+  for (const Use &use : instruction.operands()) {
+    const Value *operand = use;
+    if (isa<BasicBlock, MetadataAsValue>(operand) || (call && call->isCallee(&use)))
       continue;
     auto *constant = dyn_cast<Constant>(operand);
     if (!constant || values.contains(operand))
@@ -313,6 +317,7 @@ Error FunctionCompiler::run() {
     code.copies.insert(code.copies.end(), copies.begin(), copies.end());
     edge.copyCount = code.copies.size() - edge.copies;
   }
+  assignWords();
   return Error::success();
 }
 
@@ -331,6 +336,8 @@ Error FunctionCompiler::compileTerminator(const Instruction &instruction) {
   if (auto *sw = dyn_cast<SwitchInst>(&instruction)) {
     if (scalarBits(sw->getCondition()->getType()) > 64)
       return unsupported(instruction, "the value is wider than 64 bits");
+    if (sw->getNumCases() > mostArgs)
+      return unsupported(instruction, "more than " + Twine(mostArgs) + " cases are not supported");
     uint32_t first = edgeTo(block, sw->getDefaultDest());
     Refs cases;
     for (const auto &branch : sw->cases()) {
@@ -389,8 +396,13 @@ Error FunctionCompiler::compileCall(const CallBase &callBase) {
   if (callee->isVarArg())
     return unsupported(callBase, "variable arguments are not supported");
   Refs args;
-  for (const Value *argument : callBase.args())
-    append_range(args, refs(argument));
+  for (unsigned i = 0; i < callBase.arg_size(); ++i) {
+    if (callBase.isByValArgument(i))
+      return unsupported(callBase, "arguments by value in memory are not supported");
+    append_range(args, refs(callBase.getArgOperand(i)));
+  }
+  if (args.size() > mostArgs)
+    return unsupported(callBase, "more than " + Twine(mostArgs) + " words of arguments are not supported");
   Ref result = callBase.getType()->isVoidTy() ? 0 : define(callBase);
   Op &op = emit(call, result);
   op.imm = found->second;

@@ -23,6 +23,7 @@ ArrayRef<Ref> FunctionCompiler::refs(const Value *value) { return values[value];
 Ref FunctionCompiler::temp(unsigned words) {
   Ref first = code.words;
   code.words += words;
+  groups.push_back({first, words});
   return first;
 }
 
@@ -242,11 +243,13 @@ Error FunctionCompiler::compileCast(const CastInst &cast) {
       break;
     case Instruction::FPToSI:
     case Instruction::FPToUI: {
-      bool isWide = to > 64;
-      push(isWide ? wideHandlers.fromFloat : floatToInteger(), to, unsigned(*format(source->getType())), low)
-          .sub = opcode == Instruction::FPToSI;
-      if (isWide)
-        result.push_back(temp()); // follows the low word
+      Op &op = emit(to > 64 ? wideHandlers.fromFloat : floatToInteger(), temp(to > 64 ? 2 : 1), low);
+      op.bits = to;
+      op.bits2 = unsigned(*format(source->getType()));
+      op.sub = opcode == Instruction::FPToSI;
+      result.push_back(op.dst);
+      if (to > 64)
+        result.push_back(op.dst + 1);
       break;
     }
     case Instruction::SIToFP:

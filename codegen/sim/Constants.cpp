@@ -59,6 +59,8 @@ Error ModuleCompiler::leaves(Type *type, SmallVectorImpl<Leaf> &out, uint64_t of
   bool isFloat = type->isHalfTy() || type->isBFloatTy() || type->isFloatTy() || type->isDoubleTy();
   if (!type->isIntegerTy() && !type->isPointerTy() && !isFloat)
     return unsupported();
+  if (type->isPointerTy() && !is_contained({0u, 1u, 3u, 4u, 5u, 101u}, type->getPointerAddressSpace()))
+    return unsupported();
   unsigned bits = layout.getTypeSizeInBits(type).getFixedValue();
   if (bits > 128 || (type->isPointerTy() && bits > 64))
     return unsupported();

@@ -16,6 +16,7 @@ constexpr unsigned idleTurns = 2048;
 constexpr unsigned holdBranches = 256;
 constexpr unsigned idleRounds = 64;
 constexpr unsigned mostBlocks = 4096;
+constexpr uint64_t usualBytes = uint64_t(256) << 20, mostBytes = uint64_t(2) << 30; // of all blocks in flight
 constexpr unsigned deepestCall = 256;
 } // namespace
 
@@ -403,7 +404,11 @@ bool Block::releaseBarriers() {
 Error Launch::run() {
   uint64_t total = uint64_t(grid[0]) * grid[1] * grid[2], next = 0;
   std::deque<std::unique_ptr<Block>> active;
-  size_t limit = std::max(1u, image.options.blocksInFlight);
+  uint64_t threads = uint64_t(blockSize[0]) * blockSize[1] * blockSize[2];
+  uint64_t waveBytes = uint64_t(image.wave) * (8 * kernel.words + 2 * kernel.privateBytes);
+  uint64_t blockBytes = divideCeil(threads, image.wave) * waveBytes + 2 * image.sharedBytes + 1;
+  size_t limit = std::clamp<uint64_t>(usualBytes / blockBytes, 1, std::max(1u, image.options.blocksInFlight));
+  size_t most = std::clamp<uint64_t>(mostBytes / blockBytes, limit, mostBlocks);
   unsigned rounds = 0;
   while (next < total || !active.empty()) {
     while (next < total && active.size() < limit) {
@@ -439,8 +444,8 @@ Error Launch::run() {
     rounds = ended ? 0 : rounds + 1;
     // Blocks may wait for blocks that have not started yet.
     bool idle = lastProgress == progressBefore;
-    if ((idle || rounds > idleRounds) && limit < mostBlocks && next < total) {
-      limit += idle ? limit : 1;
+    if ((idle || rounds > idleRounds) && limit < most && next < total) {
+      limit = std::min(most, limit + (idle ? limit : 1));
       rounds = 0;
     }
   }

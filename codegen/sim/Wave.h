@@ -187,7 +187,7 @@ struct Launch {
   std::vector<uint64_t> params; // words of the kernel's parameters
   std::string error;
   std::vector<std::vector<uint64_t>> spareWords; // of waves that have ended
-  uint64_t executed = 0; // wave instructions
+  uint64_t executed = 0;                         // wave instructions
   uint64_t lastProgress = 0;
 
   Launch(const Image &image, const FunctionCode &kernel) : image(image), kernel(kernel) {}
