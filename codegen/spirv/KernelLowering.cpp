@@ -62,7 +62,7 @@ void KernelLowering::addModes() {
   b.addEntryPoint(function, interface.name, variables);
   b.addExecutionMode(function, ExecutionMode::LocalSize, {interface.localSize, 1, 1});
   // Subnormals: DenormPreserve is left to the runtime, which asks for it where the device offers it. lavapipe keeps
-  // them and does not offer it, NVIDIA offers it and flushes some of them unless asked.
+  // all of them and offers nothing, NVIDIA offers it for f16.
   for (unsigned width : {16u, 32u, 64u}) {
     if (!(floatWidths & width))
       continue;

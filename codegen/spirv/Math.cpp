@@ -158,10 +158,14 @@ static Id emitSqrt32(KernelLowering &l, Id x) {
   Id root = l.emit(Op::OpBitcast, f32, l.emitU32(Op::OpIAdd, {bits, step}));
   root = mul(root, l.select(f32, isSmall, constant(0x1p-48), constant(1)));
 
-  // Zeros, infinity and NaNs are their own roots.
-  Id isRegular = l.emitBool(Op::OpLogicalAnd, {l.emitBool(Op::OpFOrdGreaterThan, {x, constant(0)}),
-                                               l.emitBool(Op::OpFOrdLessThan, {x, l.b.getFloat(32, 0x7f800000)})});
-  Id isNegative = l.emitBool(Op::OpFOrdLessThan, {x, constant(0)});
+  // Zeros, infinity and NaNs are their own roots. Subnormals are told from zeros by their bits: drivers may compare
+  // them as zeros.
+  Id xBits = l.emitU32(Op::OpBitcast, x);
+  auto isBetween = [&](uint32_t least, uint32_t most) {
+    Id distance = l.emitU32(Op::OpISub, {xBits, l.getU32(least)});
+    return l.emitBool(Op::OpULessThanEqual, {distance, l.getU32(most - least)});
+  };
+  Id isRegular = isBetween(0x00000001, 0x7f7fffff), isNegative = isBetween(0x80000001, 0xff800000);
   Id special = l.select(f32, isNegative, l.b.getFloat(32, 0x7fc00000), x);
   return l.select(f32, isRegular, root, special);
 }
@@ -175,12 +179,16 @@ static LogicalResult lowerSqrt(KernelLowering &l, Operation *op, const OpRow &ro
   return l.setResult(op, l.fromF32(emitSqrt32(l, l.toF32(l.get(op->getOperand(0)), type)), type));
 }
 
+/// By bits where that needs no other type: NVIDIA's FAbs makes f32 subnormals zeros.
 static LogicalResult lowerAbsF(KernelLowering &l, Operation *op, const OpRow &row) {
   Type type = op->getResult(0).getType();
-  if (!type.isBF16())
+  Id value = l.get(op->getOperand(0));
+  if (type.isBF16())
+    return l.setResult(op, l.emit(Op::OpBitwiseAnd, l.getType(type), {value, l.b.getInt(16, 0x7fff)}));
+  if (!type.isF32())
     return lowerUnary(l, op, row);
-  return l.setResult(op, l.emit(Op::OpBitwiseAnd, l.getType(type),
-                                {l.get(op->getOperand(0)), l.b.getInt(16, 0x7fff)}));
+  Id bits = l.emitU32(Op::OpBitwiseAnd, {l.emitU32(Op::OpBitcast, value), l.getU32(0x7fffffff)});
+  return l.setResult(op, l.emit(Op::OpBitcast, l.getType(type), bits));
 }
 
 /// By the 32 bits that hold the signs; f16 and bf16 go by f32.
