@@ -2,6 +2,7 @@
 
 #include "codegen/lower/GPUEmitter.h"
 
+#include "codegen/LoopStep.h"
 #include "codegen/lower/Elementwise.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringMap.h"
@@ -182,6 +183,15 @@ LogicalResult GPUEmitter::emitScfIf(Operation *op) {
   return success();
 }
 
+/// The loop variable's next value: past the upper bound it is the bound.
+static llvm::Value *advance(llvm::IRBuilderBase &b, scf::ForOp op, llvm::Value *variable, llvm::Value *upper,
+                            llvm::Value *step) {
+  if (!mayStepWrap(op))
+    return b.CreateAdd(variable, step, "", /*HasNUW=*/op.getUnsignedCmp(), /*HasNSW=*/!op.getUnsignedCmp());
+  llvm::Value *left = b.CreateSub(upper, variable);
+  return b.CreateAdd(variable, b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, left, step));
+}
+
 LogicalResult GPUEmitter::emitScfFor(Operation *op) {
   auto forOp = cast<scf::ForOp>(op);
   llvm::BasicBlock *before = b.GetInsertBlock(), *header = createBlock("loop"), *body = createBlock("body"),
@@ -208,7 +218,7 @@ LogicalResult GPUEmitter::emitScfFor(Operation *op) {
     return failure();
   for (auto [phi, value] : llvm::zip_equal(carried, forOp.getBody()->getTerminator()->getOperands()))
     phi->addIncoming(get(value), b.GetInsertBlock());
-  iv->addIncoming(b.CreateAdd(iv, get(forOp.getStep())), b.GetInsertBlock());
+  iv->addIncoming(advance(b, forOp, iv, bound, get(forOp.getStep())), b.GetInsertBlock());
   b.CreateBr(header);
   b.SetInsertPoint(exit);
   return success();

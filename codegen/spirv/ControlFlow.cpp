@@ -6,6 +6,8 @@
 
 #include "codegen/spirv/KernelLowering.h"
 
+#include "codegen/LoopStep.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 
@@ -87,6 +89,17 @@ struct Loop {
 };
 } // namespace
 
+/// The loop variable's next value: past the upper bound it is the bound.
+static Id advance(KernelLowering &l, scf::ForOp op, Id type, Id variable) {
+  Id step = l.get(op.getStep()), upper = l.get(op.getUpperBound());
+  Id next = l.emit(Op::OpIAdd, type, {variable, step});
+  if (!mayStepWrap(op))
+    return next;
+  Id left = l.emit(Op::OpISub, type, {upper, variable});
+  Id fits = l.emitBool(Op::OpUGreaterThan, {left, step});
+  return l.emit(Op::OpSelect, type, {fits, next, upper});
+}
+
 static LogicalResult lowerFor(KernelLowering &l, Operation *op, const OpRow &) {
   auto forOp = cast<scf::ForOp>(op);
   Type indexType = forOp.getInductionVar().getType();
@@ -107,7 +120,7 @@ static LogicalResult lowerFor(KernelLowering &l, Operation *op, const OpRow &) {
     return failure();
 
   loop.startLatch();
-  Id next = l.emit(Op::OpIAdd, index, {counter, l.get(forOp.getStep())});
+  Id next = advance(l, forOp, index, counter);
   l.b.setBackValue(loop.phis.front(), next);
   for (auto [phi, value] : llvm::zip(llvm::drop_begin(loop.phis), forOp.getYieldedValues()))
     l.b.setBackValue(phi, l.get(value));

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Every op on every type, tile and subgroup size, on every executor, against NumPy references.
 
-usage: sweep.py --bin FOLDER [--all] [--only LIST] [--ops LIST] [--seed N] [--jobs N] [--keep FOLDER] [--venv FOLDER] [-v]
+usage: sweep.py --bin FOLDER [--all] [--only LIST] [--ops LIST] [--programs N] [--seed N] [--jobs N] [--keep FOLDER] [--venv FOLDER] [-v]
 
 The quick run takes a subset in which every two of op, type, tile, block shape and executor meet; --all takes
-everything. --only names executors as run.py does, --ops beginnings of op names. A kernel that an executor refuses
+everything. --only names executors as run.py does, --ops beginnings of op names. --programs is how many random programs each
+executor runs beside (programs.py). A kernel that an executor refuses
 with a diagnostic is counted by its reason; a wrong result, a crash or a failed launch is a failure.
 """
 import argparse
@@ -44,6 +45,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..")]
 import elementwise  # noqa: E402
 import executors  # noqa: E402
 import pairwise  # noqa: E402
+import programs  # noqa: E402
 import scalars  # noqa: E402
 import subgroup  # noqa: E402
 import worker  # noqa: E402
@@ -76,6 +78,20 @@ def subgroup_rows(ops, present):
                         block = subgroup.block_size(executor.size, tile, partial)
                         if block <= 1024 and not (tile and partial and block == subgroup.block_size(executor.size, tile, False)):
                             yield op.name, type, tile, partial, executor.name
+
+
+def choose_programs(options, present, library):
+    """Random programs: the same for all executors of one subgroup size."""
+    compiler = worker.Compiler(library)
+    made = {}
+    for executor in present:
+        if executor.family == "interp":
+            continue
+        for number in range(options.programs):
+            if (number, executor.size) not in made:
+                case = programs.make_case(number, executor.size, options.seed)
+                made[number, executor.size] = worker.interpret(compiler, case, executor.size)
+            yield executor.name, made[number, executor.size]
 
 
 def choose_cases(options, present):
@@ -217,12 +233,15 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--ops", default="")
+    parser.add_argument("--programs", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--keep")
     parser.add_argument("--venv")
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
+    if options.programs is None:
+        options.programs = 0 if options.ops else 200 if options.all else 20
     qdc_run = os.path.join(options.bin, "qdc-run")
     library = os.environ.get("QDC_COMPILER_LIBRARY") or os.path.join(options.bin, "..", "lib", "libqdcompiler.so")
     present, absent = executors.discover(qdc_run)
@@ -236,6 +255,8 @@ def main():
     folder = options.keep or tempfile.mkdtemp(prefix="qdc-sweep-")
     os.makedirs(folder, exist_ok=True)
     chosen = choose_cases(options, present)
+    for name, case in choose_programs(options, present, library):
+        chosen[name].append(case)
     results = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         jobs = []

@@ -63,15 +63,33 @@ class Compiler:
         return text or "failed without a message" if failed else None
 
 
-def run(compiler, module, case):
-    """None, or what went wrong."""
+def launch(compiler, module, case):
+    """What the case's output holds afterwards, as bytes, or the error."""
     arrays = [np.ascontiguousarray(scalars.to_storage(type, values)) for _, type, values in case.inputs]
     output = np.full(case.expected.size * scalars.storage(case.type).itemsize, FILL, np.uint8)
     args = [HostArg(1, a.ctypes.data, a.size, 0) for a in arrays]
     args += [HostArg(0, None, 0, value & ((1 << scalars.width(type)) - 1)) for _, type, value in case.scalars]
     args.append(HostArg(1, output.ctypes.data, case.expected.size, 0))
     error = compiler.launch(module, case.name, case.grid, args)
+    return (None, error) if error else (output, None)
+
+
+def run(compiler, module, case):
+    """None, or what went wrong."""
+    output, error = launch(compiler, module, case)
     return error or compare(case, output)
+
+
+def interpret(compiler, case, size):
+    """The case with the interpreter's results as what is expected."""
+    module, diagnostics = compiler.load(case.text, "interp", size)
+    if not module:
+        raise RuntimeError("%s does not load: %s\n%s" % (case.name, diagnostics, case.text))
+    output, error = launch(compiler, module, case)
+    compiler.library.qdcHostUnload(module)
+    if error:
+        raise RuntimeError("%s fails on the interpreter: %s\n%s" % (case.name, error, case.text))
+    return case._replace(expected=output.view(scalars.storage(case.type)))
 
 
 def compare(case, output, is_vulkan=False):
