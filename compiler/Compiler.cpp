@@ -47,11 +47,13 @@ public:
       : session(session), module(module), options(options) {}
 
   FailureOr<std::string> emit(const Target &target, StringRef kind);
-  FailureOr<std::string> emitBundle(ArrayRef<Target> targets);
+  FailureOr<std::string> emitBundle(ArrayRef<SmallVector<Target>> requests);
   FailureOr<std::string> emitStats(ArrayRef<Target> targets, bool asJSON);
 
 private:
   FailureOr<OwningOpRef<ModuleOp>> expand(const Target &target);
+  FailureOr<std::string> emitVariant(const Target &target);
+  FailureOr<std::string> emitSizes(ArrayRef<Target> sizes);
   FailureOr<std::string> refuse(const Target &target, StringRef kind);
   FailureOr<std::vector<KernelStats>> count(const Target &target);
   FailureOr<std::string> emitLLVM(ModuleOp expanded, const Target &target, StringRef kind);
@@ -169,31 +171,72 @@ static std::vector<KernelInterface> describeKernels(ModuleOp module, const Targe
   return kernels;
 }
 
-FailureOr<std::string> Compilation::emitBundle(ArrayRef<Target> targets) {
-  std::string bundle;
-  for (const Target &target : targets) {
-    FailureOr<OwningOpRef<ModuleOp>> expanded = expand(target);
-    if (failed(expanded))
-      return failure();
-    // What the expansions add or remove (shared arrays, uses of a buffer's size) is part of the interface.
-    std::string interface = printInterface(describeKernels(**expanded, target));
-    FailureOr<std::string> code;
-    CodeKind kind = CodeKind::PTX;
-    if (target.getBackend() == Backend::NVPTX) {
-      code = emitCode(**expanded, target, "ptx");
-    } else if (target.getBackend() == Backend::AMDGCN) {
-      code = emitCode(**expanded, target, "hsaco");
-      kind = CodeKind::HSACO;
-    } else if (target.getBackend() == Backend::SPIRV) {
-      code = emitCode(**expanded, target, "spirv");
-      kind = CodeKind::SPIRV;
-    } else {
-      session.error("target " + getBackendName(target.getBackend()) + " runs from a bundle's QIR; leave it out");
-      return failure();
+/// One target's entry of a bundle.
+FailureOr<std::string> Compilation::emitVariant(const Target &target) {
+  FailureOr<OwningOpRef<ModuleOp>> expanded = expand(target);
+  if (failed(expanded))
+    return failure();
+  // What the expansions add or remove (shared arrays, uses of a buffer's size) is part of the interface.
+  std::string interface = printInterface(describeKernels(**expanded, target));
+  FailureOr<std::string> code;
+  CodeKind kind = CodeKind::PTX;
+  if (target.getBackend() == Backend::NVPTX) {
+    code = emitCode(**expanded, target, "ptx");
+  } else if (target.getBackend() == Backend::AMDGCN) {
+    code = emitCode(**expanded, target, "hsaco");
+    kind = CodeKind::HSACO;
+  } else if (target.getBackend() == Backend::SPIRV) {
+    code = emitCode(**expanded, target, "spirv");
+    kind = CodeKind::SPIRV;
+  } else {
+    session.error("target " + getBackendName(target.getBackend()) + " runs from a bundle's QIR; leave it out");
+    return failure();
+  }
+  if (failed(code))
+    return failure();
+  return packVariant(target, kind, *code, interface);
+}
+
+/// Every subgroup size that the module can be compiled for; the others are left out with a warning.
+FailureOr<std::string> Compilation::emitSizes(ArrayRef<Target> sizes) {
+  std::string variants;
+  SmallVector<std::pair<Location, std::string>> refusals;
+  for (const Target &target : sizes) {
+    std::optional<std::pair<Location, std::string>> refusal;
+    FailureOr<std::string> variant = failure();
+    {
+      ScopedDiagnosticHandler handler(&session.getContext(), [&](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+          return failure();
+        if (!refusal)
+          refusal = {diagnostic.getLocation(), diagnostic.str()};
+        return success();
+      });
+      variant = emitVariant(target);
     }
-    if (failed(code))
+    if (succeeded(variant))
+      variants += *variant;
+    else if (refusal && !llvm::is_contained(refusals, *refusal))
+      refusals.push_back(*refusal);
+  }
+  for (const auto &[location, reason] : refusals) {
+    if (variants.empty())
+      emitError(location) << reason;
+    else
+      emitWarning(location) << "left out of the bundle: " << reason;
+  }
+  if (variants.empty())
+    return failure();
+  return variants;
+}
+
+FailureOr<std::string> Compilation::emitBundle(ArrayRef<SmallVector<Target>> requests) {
+  std::string bundle;
+  for (ArrayRef<Target> request : requests) {
+    FailureOr<std::string> variants = request.size() == 1 ? emitVariant(request.front()) : emitSizes(request);
+    if (failed(variants))
       return failure();
-    bundle += packVariant(target, kind, *code, interface);
+    bundle += *variants;
   }
   if (!options.stripQir)
     bundle += packQIR(module);
@@ -278,23 +321,25 @@ static bool checkOptions(Session &session, const CompileOptions &options) {
   return true;
 }
 
-/// The targets that the options name; a bundle holds Vulkan code for every subgroup size unless one is named.
-static FailureOr<SmallVector<Target>> findTargets(Session &session, const CompileOptions &options, bool isBundle) {
-  SmallVector<Target> targets;
+/// The targets that the options name; for a bundle, a Vulkan target that names no subgroup size stands for all.
+static FailureOr<SmallVector<SmallVector<Target>>> findTargets(Session &session, const CompileOptions &options,
+                                                               bool isBundle) {
+  SmallVector<SmallVector<Target>> requests;
   for (StringRef name : options.targets) {
     llvm::Expected<Target> target = findTarget(name, options.subgroupSize);
     if (!target) {
       session.error(llvm::toString(target.takeError()));
       return failure();
     }
-    if (isBundle && target->getBackend() == Backend::SPIRV && !options.subgroupSize && !name.contains('@')) {
-      for (unsigned size = 4; size <= 64; size *= 2)
-        targets.push_back({target->chip, size});
+    SmallVector<Target> &request = requests.emplace_back();
+    if (!isBundle || target->getBackend() != Backend::SPIRV || options.subgroupSize || name.contains('@')) {
+      request.push_back(*target);
       continue;
     }
-    targets.push_back(*target);
+    for (unsigned size = 4; size <= 64; size *= 2)
+      request.push_back({target->chip, size});
   }
-  return targets;
+  return requests;
 }
 
 static FailureOr<std::string> run(Session &session, std::string_view qir, std::string_view name,
@@ -302,15 +347,15 @@ static FailureOr<std::string> run(Session &session, std::string_view qir, std::s
   if (!checkOptions(session, options))
     return failure();
   bool isBundle = options.emit == "qdb" || (options.emit.empty() && options.targets.size() > 1);
-  FailureOr<SmallVector<Target>> targets = findTargets(session, options, isBundle);
-  if (failed(targets))
+  FailureOr<SmallVector<SmallVector<Target>>> requests = findTargets(session, options, isBundle);
+  if (failed(requests))
     return failure();
   ModuleOp module = session.parse(StringRef(qir.data(), qir.size()), StringRef(name.data(), name.size()));
   if (!module)
     return failure();
   if (options.emit == "qir")
     return print(module);
-  if (targets->empty()) {
+  if (requests->empty()) {
     session.error("no target: name one with -target=nvptx, amdgcn, spirv or cpu");
     return failure();
   }
@@ -318,15 +363,18 @@ static FailureOr<std::string> run(Session &session, std::string_view qir, std::s
     return module.emitError() << "expected at least one qd.kernel";
   Compilation compilation(session, module, options);
   if (isBundle)
-    return compilation.emitBundle(*targets);
+    return compilation.emitBundle(*requests);
+  SmallVector<Target> targets;
+  for (ArrayRef<Target> request : *requests)
+    targets.push_back(request.front());
   if (options.emit == "stats" || options.emit == "stats-json")
-    return compilation.emitStats(*targets, options.emit == "stats-json");
-  if (targets->size() > 1) {
-    session.error("output '" + options.emit + "' takes one target, found " + llvm::Twine(targets->size()) +
+    return compilation.emitStats(targets, options.emit == "stats-json");
+  if (targets.size() > 1) {
+    session.error("output '" + options.emit + "' takes one target, found " + llvm::Twine(targets.size()) +
                   "; only a bundle (qdb) and stats take several");
     return failure();
   }
-  const Target &target = targets->front();
+  const Target &target = targets.front();
   return compilation.emit(target, options.emit.empty() ? getDefaultEmit(target.getBackend()) : StringRef(options.emit));
 }
 

@@ -36,7 +36,7 @@ A target is BACKEND, BACKEND:CHIP or either with @LANES behind it (amdgcn:gfx110
 static std::string describeEmitKinds() {
   std::string text = "Output:";
   for (const qd::EmitKind &kind : qd::getEmitKinds())
-    text += "\n    " + std::string(kind.name) + std::string(10 - std::string(kind.name).size(), ' ') + kind.summary;
+    text += "\n    " + std::string(kind.name) + std::string(12 - std::string(kind.name).size(), ' ') + kind.summary;
   return text;
 }
 

@@ -145,6 +145,31 @@ TEST(Compile, BadInput) {
   }
 }
 
+// Subgroup sizes that nobody asked for by name are left out of a bundle where the kernel does not allow them.
+TEST(Compile, BundleLeavesOutSizes) {
+  const char *text = R"(
+qd.kernel @k(%x: !qd.buffer<i32>) block(32) {
+  %i = qd.thread_index : i32
+  %v = qd.load %x[%i] : !qd.buffer<i32>
+  %c = arith.constant 0 : i32
+  %p = arith.cmpi sgt, %v, %c : i32
+  %q = qd.subgroup.any %p
+  scf.if %q {
+    %s = qd.subgroup.reduce_all add %v tile(8) : i32
+    qd.store %s, %x[%i] : !qd.buffer<i32>
+  }
+  qd.return
+}
+)";
+  CompileResult all = compileFor("spirv", "qdb", text);
+  ASSERT_TRUE(all.ok) << all.diagnostics;
+  EXPECT_TRUE(contains(all.diagnostics, "warning: left out of the bundle: 'qd.subgroup.reduce_all' op tile of 8 lanes "
+                                        "exceeds the subgroup of 4 on spirv (4 lanes)"))
+      << all.diagnostics;
+  CompileResult one = compileFor("spirv@4", "qdb", text);
+  EXPECT_FALSE(one.ok);
+}
+
 TEST(Compile, NoInput) {
   CompileResult result = compileFor("nvptx", "ptx", "");
   EXPECT_FALSE(result.ok);
