@@ -54,7 +54,7 @@ private:
   FailureOr<OwningOpRef<ModuleOp>> expand(const Target &target);
   FailureOr<std::string> emitVariant(const Target &target);
   FailureOr<std::string> emitSizes(ArrayRef<Target> sizes);
-  FailureOr<std::string> refuse(const Target &target, StringRef kind);
+  LogicalResult refuse(const Target &target, StringRef kind);
   FailureOr<std::vector<KernelStats>> count(const Target &target);
   FailureOr<std::string> emitLLVM(ModuleOp expanded, const Target &target, StringRef kind);
   FailureOr<std::string> emitVulkan(ModuleOp expanded, const Target &target, StringRef kind);
@@ -86,7 +86,7 @@ FailureOr<OwningOpRef<ModuleOp>> Compilation::expand(const Target &target) {
   return expanded;
 }
 
-FailureOr<std::string> Compilation::refuse(const Target &target, StringRef kind) {
+LogicalResult Compilation::refuse(const Target &target, StringRef kind) {
   session.error("target " + getBackendName(target.getBackend()) + " has no '" + kind + "' output");
   return failure();
 }
@@ -245,10 +245,8 @@ FailureOr<std::string> Compilation::emitBundle(ArrayRef<SmallVector<Target>> req
 
 FailureOr<std::vector<KernelStats>> Compilation::count(const Target &target) {
   Backend backend = target.getBackend();
-  if (backend != Backend::NVPTX && backend != Backend::AMDGCN && backend != Backend::SPIRV) {
-    session.error("target " + getBackendName(backend) + " has no 'stats' output");
-    return failure();
-  }
+  if (backend != Backend::NVPTX && backend != Backend::AMDGCN && backend != Backend::SPIRV)
+    return refuse(target, options.emit);
   FailureOr<std::string> code = emit(target, backend == Backend::SPIRV ? "spirv" : "asm");
   if (failed(code))
     return failure();

@@ -67,7 +67,7 @@ protected:
 
 TEST_P(Core, Elementwise) {
   if (GetParam().subgroupSize != GetParam().chip->defaultSubgroupSize)
-    GTEST_SKIP() << "no lane reads another";
+    GTEST_SKIP() << "one wave size a chip is enough where no lane reads another";
   Kernels kernels;
   addElementwise(kernels);
   compile(kernels);

@@ -4,6 +4,7 @@
 
 #include "ir/Targets.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -81,22 +82,45 @@ TEST(Compile, OutputsThatATargetLacks) {
   }
 }
 
-/// The table of chips at every optimisation level that differs, with all sizes.
-TEST(Compile, EveryChip) {
+/// Calls `test` with each chip at each of its sizes, as `-target=` names them.
+static void forEachTarget(llvm::function_ref<void(const Chip &chip, const std::string &target)> test) {
   for (const Chip &chip : getChips())
-    for (unsigned size = 4; size <= 64; size *= 2) {
-      if (!chip.hasSubgroupSize(size) || chip.backend == Backend::Interp)
-        continue;
-      std::string target = llvm::formatv("{0}:{1}@{2}", getBackendName(chip.backend), chip.name, size);
-      for (unsigned level : {0u, 2u}) {
-        CompileOptions options;
-        options.targets = {target};
-        options.optLevel = level;
-        CompileResult result = compile(sumKernel, "test.qir", options);
-        EXPECT_TRUE(result.ok) << target << ": " << result.diagnostics;
-        EXPECT_FALSE(result.data.empty()) << target;
-      }
+    for (unsigned size = 4; size <= 64; size *= 2)
+      if (chip.hasSubgroupSize(size))
+        test(chip, llvm::formatv("{0}:{1}@{2}", getBackendName(chip.backend), chip.name, size));
+}
+
+TEST(Compile, EveryChipAtTheLevelsThatDiffer) {
+  forEachTarget([](const Chip &chip, const std::string &target) {
+    if (chip.backend == Backend::Interp)
+      return;
+    for (unsigned level : {0u, 2u}) {
+      CompileOptions options;
+      options.targets = {target};
+      options.optLevel = level;
+      CompileResult result = compile(sumKernel, "test.qir", options);
+      EXPECT_TRUE(result.ok) << target << ": " << result.diagnostics;
+      EXPECT_FALSE(result.data.empty()) << target;
     }
+  });
+}
+
+/// An output is either there or refused in one line.
+TEST(Compile, EveryChipTimesEveryOutput) {
+  forEachTarget([](const Chip &chip, const std::string &target) {
+    for (const EmitKind &kind : getEmitKinds()) {
+      CompileResult result = compileFor(target.c_str(), kind.name);
+      EXPECT_NE(result.ok, result.data.empty()) << target << " " << kind.name;
+      if (result.ok)
+        continue;
+      llvm::StringRef said = result.diagnostics;
+      EXPECT_TRUE(said.starts_with("error: ") && said.count('\n') == 1) << target << " " << kind.name << ": " << said.str();
+      bool needsPtxas = chip.backend == Backend::NVPTX && llvm::StringRef(kind.name) == "cubin";
+      EXPECT_TRUE(said.contains(llvm::formatv("has no '{0}' output", kind.name).str()) ||
+                  said.contains("leave it out") || (needsPtxas && said.contains("ptxas")))
+          << target << " " << kind.name << ": " << said.str();
+    }
+  });
 }
 
 TEST(Compile, Cubin) {
