@@ -81,7 +81,10 @@ Value buildReduceAll(OpBuilder &builder, Location loc, const BlockShape &shape, 
     return BroadcastOp::create(builder, loc, reduced, int32_t(0), getTileClause(shape, lanes));
   }
   for (int32_t distance = 1; distance < lanes; distance *= 2) {
-    Value other = ShuffleXorOp::create(builder, loc, value, distance, std::nullopt);
+    // All lanes of the other group hold the same. Below 16 the group read backwards is one instruction on every
+    // AMD chip, which a distance of 4 is not.
+    int32_t mask = distance < 16 ? 2 * distance - 1 : distance;
+    Value other = ShuffleXorOp::create(builder, loc, value, mask, std::nullopt);
     value = createKindOp(builder, loc, kind, value, other);
   }
   return value;

@@ -74,10 +74,19 @@ LogicalResult GPUEmitter::emitKernel(KernelOp op, const KernelInterface &interfa
   return success();
 }
 
-bool GPUEmitter::isUniform(Value value) {
+UniformityAnalysis &GPUEmitter::getUniformity() {
   if (!uniformity)
     uniformity.emplace(kernel, target.subgroupSize);
-  return uniformity->isUniform(value, Scope::Subgroup);
+  return *uniformity;
+}
+
+bool GPUEmitter::isUniform(Value value) { return getUniformity().isUniform(value, Scope::Subgroup); }
+
+bool GPUEmitter::hasAllLanes(Operation *op) {
+  if (hasPartialSubgroup())
+    return false;
+  return op->getParentOp() == kernel ||
+         getUniformity().getControl(op, Scope::Subgroup).divergence != Divergence::Varying;
 }
 
 //===----------------------------------------------------------------------===//

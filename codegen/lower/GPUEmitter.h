@@ -57,6 +57,8 @@ public:
   bool isNVPTX() const { return target.getBackend() == Backend::NVPTX; }
   /// Whether the block's last subgroup lacks lanes.
   bool hasPartialSubgroup() { return kernel.getNumThreads() % target.subgroupSize != 0; }
+  /// Whether every lane of a whole subgroup reaches `op` with the others, as far as its conditions tell.
+  bool hasAllLanes(mlir::Operation *op);
   /// Whether all lanes of a subgroup that compute `value` together compute the same.
   bool isUniform(mlir::Value value);
   /// The passed element count of a buffer argument (i64).
@@ -77,6 +79,7 @@ public:
   llvm::Value *emitIf(llvm::Value *condition, llvm::function_ref<llvm::Value *()> then, llvm::Value *otherwise);
 
 private:
+  UniformityAnalysis &getUniformity();
   mlir::LogicalResult emitRegion(mlir::Region &region);
   mlir::LogicalResult emitOp(mlir::Operation *op);
   mlir::LogicalResult emitScfIf(mlir::Operation *op);

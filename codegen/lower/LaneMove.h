@@ -55,8 +55,8 @@ struct MovePlan {
   unsigned cost = 0;                   ///< in issue slots; an LDS round trip counts as several
 };
 
-/// The cheapest plan for `wanted`; none where only a general shuffle will do. Where the last wave of a block may
-/// be partial (not `fullWaves`), no value passes through a third lane, which might not exist.
+/// The cheapest plan for `wanted`; none where only a general shuffle will do. Where lanes may be inactive (not
+/// `fullWaves`), no value passes through a third lane.
 std::optional<MovePlan> planMove(const LaneMap &wanted, const Target &target, bool fullWaves);
 
 } // namespace qd

@@ -4,7 +4,7 @@
 // - readlane, where all lanes read the same lane;
 // - ds_bpermute, where it reaches the whole wave;
 // - RDNA3 at 64 lanes: ds_bpermute reaches the own half only, so the value and its copy with the halves swapped
-//   are both read. The swap writes active lanes only, so the wave must be whole;
+//   are both read. The swap writes active lanes only, so all lanes must take part;
 // - otherwise a store to and a load from the block's shared memory.
 //
 //===----------------------------------------------------------------------===//
@@ -140,7 +140,8 @@ static llvm::Value *emitReadThroughLDS(GPUEmitter &e, llvm::Value *value, llvm::
 }
 
 /// Each lane reads the lane `lane + offset` modulo the wave's size, 0 <= offset < size.
-static llvm::Value *emitRead(GPUEmitter &e, llvm::Value *value, llvm::Value *lane, unsigned offset = 0) {
+static llvm::Value *emitRead(GPUEmitter &e, bool hasAllLanes, llvm::Value *value, llvm::Value *lane,
+                             unsigned offset = 0) {
   llvm::IRBuilder<> &b = e.b;
   if (e.target.subgroupSize == 32 || e.target.has(BpermuteWave)) {
     // An addend on the address becomes the instruction's offset.
@@ -153,8 +154,7 @@ static llvm::Value *emitRead(GPUEmitter &e, llvm::Value *value, llvm::Value *lan
   }
   if (offset)
     lane = b.CreateAdd(lane, b.getInt32(offset));
-  return e.target.has(PermLane64) && !e.hasPartialSubgroup() ? emitReadPair(e, value, lane)
-                                                             : emitReadThroughLDS(e, value, lane);
+  return e.target.has(PermLane64) && hasAllLanes ? emitReadPair(e, value, lane) : emitReadThroughLDS(e, value, lane);
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,6 +166,7 @@ namespace {
 struct Shuffle {
   template <typename Op> Shuffle(GPUEmitter &e, Op op) : tile(op.getTile().value_or(e.target.subgroupSize)) {
     value = e.get(op.getValue());
+    hasAllLanes = e.hasAllLanes(op);
     if constexpr (!std::is_same_v<Op, BroadcastFirstOp>) {
       constant = op.getConstantLane();
       isUniform = op.getLane() && e.isUniform(op.getLane());
@@ -178,12 +179,13 @@ struct Shuffle {
   std::optional<int32_t> constant = 0; ///< the lane operand where it is one
   llvm::Value *lane = nullptr;
   bool isUniform = false;
+  bool hasAllLanes = false;
 };
 } // namespace
 
-static std::optional<MovePlan> plan(GPUEmitter &e, llvm::function_ref<int(int lane)> source) {
+static std::optional<MovePlan> plan(GPUEmitter &e, const Shuffle &s, llvm::function_ref<int(int lane)> source) {
   LaneMap map(e.target.subgroupSize, [&](unsigned lane) { return source(int(lane)); });
-  return planMove(map, e.target, !e.hasPartialSubgroup());
+  return planMove(map, e.target, s.hasAllLanes);
 }
 
 static llvm::Value *getLaneInTile(GPUEmitter &e, unsigned tile) {
@@ -201,7 +203,7 @@ static llvm::Value *emitShuffle(GPUEmitter &e, const Shuffle &s) {
       llvm::Value *upper = emitPlan(e, MovePlan{{{LaneInstr::ReadLane, uint64_t(32 + n)}}, {}, false, 1}, s.value);
       return b.CreateSelect(b.CreateICmpULT(e.getLaneId(), b.getInt32(32)), lower, upper);
     }
-    if (std::optional<MovePlan> found = plan(e, [&](int lane) { return (lane & -tile) + n; }))
+    if (std::optional<MovePlan> found = plan(e, s, [&](int lane) { return (lane & -tile) + n; }))
       return emitPlan(e, *found, s.value);
   }
   llvm::Value *lane = s.constant ? b.getInt32(*s.constant) : s.lane;
@@ -212,7 +214,7 @@ static llvm::Value *emitShuffle(GPUEmitter &e, const Shuffle &s) {
     });
   if (s.tile < size)
     lane = b.CreateOr(b.CreateAnd(e.getLaneId(), b.getInt32(~(s.tile - 1))), lane);
-  return emitRead(e, s.value, lane);
+  return emitRead(e, s.hasAllLanes, s.value, lane);
 }
 
 void amdgcn::lowerShuffle(GPUEmitter &e, Operation *op) {
@@ -230,12 +232,12 @@ void amdgcn::lowerBroadcastFirst(GPUEmitter &e, Operation *op) {
 void amdgcn::lowerShuffleXor(GPUEmitter &e, Operation *op) {
   Shuffle s(e, cast<ShuffleXorOp>(op));
   if (s.constant)
-    if (std::optional<MovePlan> found = plan(e, [&](int lane) { return lane ^ *s.constant; })) {
+    if (std::optional<MovePlan> found = plan(e, s, [&](int lane) { return lane ^ *s.constant; })) {
       e.set(op->getResult(0), emitPlan(e, *found, s.value));
       return;
     }
   llvm::Value *mask = e.b.CreateAnd(s.lane, e.b.getInt32(s.tile - 1));
-  e.set(op->getResult(0), emitRead(e, s.value, e.b.CreateXor(e.getLaneId(), mask)));
+  e.set(op->getResult(0), emitRead(e, s.hasAllLanes, s.value, e.b.CreateXor(e.getLaneId(), mask)));
 }
 
 /// Shifts by a constant below the tile: lanes with no source in their tile keep their value if `keepsOwn`.
@@ -246,14 +248,14 @@ static llvm::Value *emitShiftBy(GPUEmitter &e, const Shuffle &s, int n, bool isU
     int source = isUp ? lane - n : lane + n;
     return source >= 0 && (source & -tile) == (lane & -tile) ? source : edge;
   };
-  std::optional<MovePlan> loose = plan(e, [&](int lane) { return getSource(lane, LaneMap::any); });
+  std::optional<MovePlan> loose = plan(e, s, [&](int lane) { return getSource(lane, LaneMap::any); });
   if (keepsOwn) {
-    std::optional<MovePlan> exact = plan(e, [&](int lane) { return getSource(lane, lane); });
+    std::optional<MovePlan> exact = plan(e, s, [&](int lane) { return getSource(lane, lane); });
     if (exact && (!loose || exact->cost <= loose->cost + 1))
       return emitPlan(e, *exact, s.value);
   }
   llvm::Value *moved =
-      loose ? emitPlan(e, *loose, s.value) : emitRead(e, s.value, e.getLaneId(), isUp ? size - n : n);
+      loose ? emitPlan(e, *loose, s.value) : emitRead(e, s.hasAllLanes, s.value, e.getLaneId(), isUp ? size - n : n);
   if (!keepsOwn)
     return moved;
   llvm::Value *inTile = getLaneInTile(e, s.tile);
@@ -277,7 +279,7 @@ template <typename Op> static void lowerShift(GPUEmitter &e, Op shift, bool isUp
     llvm::Value *room = isUp ? inTile : b.CreateSub(b.getInt32(s.tile - 1), inTile);
     source = b.CreateSelect(b.CreateICmpULE(s.lane, room), source, lane);
   }
-  e.set(shift, emitRead(e, s.value, source));
+  e.set(shift, emitRead(e, s.hasAllLanes, s.value, source));
 }
 
 void amdgcn::lowerShuffleUp(GPUEmitter &e, Operation *op) { lowerShift(e, cast<ShuffleUpOp>(op), true); }
