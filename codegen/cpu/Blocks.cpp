@@ -34,6 +34,7 @@ void KernelEmitter::loadLaunch() {
   auto load = [&](llvm::Type *type, unsigned offset) -> llvm::Value * {
     llvm::LoadInst *value = b.CreateLoad(type, b.CreateConstGEP1_64(b.getInt8Ty(), frame.record, offset));
     value->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context, {}));
+    value->setMetadata(llvm::LLVMContext::MD_noundef, llvm::MDNode::get(context, {}));
     return value;
   };
   for (unsigned dim = 0; dim < 3; ++dim)
@@ -57,6 +58,7 @@ void KernelEmitter::loadLaunch() {
 }
 
 LogicalResult KernelEmitter::emit() {
+  createAliasScopes();
   llvm::Function *function = createEntry();
   llvm::Value *begin = function->getArg(2), *end = function->getArg(3);
   llvm::Value *worker = function->getArg(1);

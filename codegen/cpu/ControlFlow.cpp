@@ -89,7 +89,7 @@ bool KernelEmitter::isCheap(Block &block) {
 }
 
 LogicalResult KernelEmitter::emitDivergentIf(scf::IfOp op) {
-  llvm::Value *condition = b.CreateFreeze(getVector(op.getCondition()));
+  llvm::Value *condition = freeze(getVector(op.getCondition()));
   bool flatten = isCheap(*op.thenBlock()) && (!op.elseBlock() || isCheap(*op.elseBlock()));
 
   // An arm's results are poison where it is skipped: then no lane selects them.
@@ -213,7 +213,7 @@ LogicalResult KernelEmitter::emitDivergentFor(scf::ForOp op) {
   Counter counter{b, op, getVector(op.getUpperBound()), atLeastOne(b, getVector(op.getStep()))};
   llvm::Value *lower = convertTo(op.getLowerBound(), op.getInductionVar());
   llvm::Value *scalarStep = variesInside ? nullptr : atLeastOne(b, getBase(op.getStep()));
-  llvm::Value *entering = both(mask, b.CreateFreeze(counter.enters(getVector(op.getLowerBound()))));
+  llvm::Value *entering = both(mask, freeze(counter.enters(getVector(op.getLowerBound()))));
   SmallVector<llvm::Value *> inits, results;
   for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getRegionIterArgs())) {
     inits.push_back(convertTo(init, argument));
@@ -259,7 +259,7 @@ LogicalResult KernelEmitter::emitDivergentFor(scf::ForOp op) {
       kept[i]->addIncoming(next, b.GetInsertBlock());
   }
   llvm::Value *goesOn = counter.goesOn(vectorVariable, counter.next(vectorVariable));
-  llvm::Value *staying = both(active, b.CreateFreeze(goesOn));
+  llvm::Value *staying = both(active, freeze(goesOn));
   variable->addIncoming(variesInside ? b.CreateAdd(variable, counter.step) : b.CreateAdd(variable, scalarStep),
                         b.GetInsertBlock());
   active->addIncoming(staying, b.GetInsertBlock());
@@ -331,7 +331,7 @@ LogicalResult KernelEmitter::emitDivergentWhile(scf::WhileOp op) {
   SmallVector<llvm::Value *> inits;
   for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getBeforeArguments()))
     inits.push_back(convertTo(init, argument));
-  llvm::Value *starting = activeLanes();
+  llvm::Value *starting = activeLanes(mask);
   llvm::BasicBlock *before = b.GetInsertBlock();
   b.CreateBr(head);
 
@@ -359,7 +359,7 @@ LogicalResult KernelEmitter::emitDivergentWhile(scf::WhileOp op) {
     left.push_back(b.CreateSelect(active, getVector(value), phi));
   for (auto [argument, value] : llvm::zip_equal(op.getAfterArguments(), condition.getArgs()))
     define(argument, convertTo(value, argument));
-  llvm::Value *staying = both(active, b.CreateFreeze(getVector(condition.getCondition())));
+  llvm::Value *staying = both(active, freeze(getVector(condition.getCondition())));
   b.CreateCondBr(anyLane(staying), body, after);
 
   b.SetInsertPoint(body);

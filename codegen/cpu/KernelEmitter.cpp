@@ -90,11 +90,17 @@ llvm::Value *KernelEmitter::both(llvm::Value *outer, llvm::Value *inner) {
   return b.CreateSelect(outer, inner, llvm::Constant::getNullValue(outer->getType()));
 }
 
+/// A constant stays one, so that its lanes can be told apart.
+llvm::Value *KernelEmitter::freeze(llvm::Value *value) {
+  auto *constant = dyn_cast<llvm::Constant>(value);
+  if (constant && !isa<llvm::UndefValue>(constant) && !constant->containsUndefOrPoisonElement())
+    return value;
+  return b.CreateFreeze(value);
+}
+
 /// The mask as an integer, lane 0 its lowest bit.
 llvm::Value *KernelEmitter::bits(llvm::Value *mask) {
-  if (!isa<llvm::Constant>(mask))
-    mask = b.CreateFreeze(mask);
-  return b.CreateBitCast(mask, b.getIntNTy(lanes));
+  return b.CreateBitCast(freeze(mask), b.getIntNTy(lanes));
 }
 
 llvm::Value *KernelEmitter::anyLane(llvm::Value *mask) {
@@ -140,6 +146,10 @@ LogicalResult KernelEmitter::emitBlock(Block &block) {
 }
 
 LogicalResult KernelEmitter::emitOp(Operation &op) {
+  for (Type type : op.getResultTypes())
+    if (!isScalarType(type) && !isa<SharedType>(type))
+      return op.emitError() << "'" << op.getName() << "' on " << type << " is not supported on cpu (" << lanes
+                            << " lanes)";
   if (auto ifOp = dyn_cast<scf::IfOp>(op))
     return emitIf(ifOp);
   if (auto forOp = dyn_cast<scf::ForOp>(op))
@@ -231,10 +241,10 @@ llvm::Value *KernelEmitter::emitDivision(Operation &op, llvm::ArrayRef<llvm::Val
 
   if (!isSafe) {
     llvm::Value *zero = llvm::Constant::getNullValue(type), *one = llvm::ConstantInt::get(type, 1);
-    divisor = b.CreateFreeze(divisor);
+    divisor = freeze(divisor);
     llvm::Value *traps = b.CreateICmpEQ(divisor, zero);
     if (isSigned) {
-      dividend = b.CreateFreeze(dividend);
+      dividend = freeze(dividend);
       llvm::Value *smallest = llvm::ConstantInt::get(type, APInt::getSignedMinValue(width));
       llvm::Value *minusOne = llvm::Constant::getAllOnesValue(type);
       traps = b.CreateOr(traps, b.CreateAnd(b.CreateICmpEQ(dividend, smallest), b.CreateICmpEQ(divisor, minusOne)));

@@ -21,6 +21,7 @@
 #include "codegen/cpu/Segments.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include <optional>
@@ -103,8 +104,9 @@ private:
 
   // Masks
   llvm::Value *allLanes() { return llvm::Constant::getAllOnesValue(vectorOf(b.getInt1Ty())); }
-  llvm::Value *activeLanes() { return mask ? mask : allLanes(); }
+  llvm::Value *activeLanes(llvm::Value *mask) { return mask ? mask : allLanes(); }
   llvm::Value *both(llvm::Value *outer, llvm::Value *inner);
+  llvm::Value *freeze(llvm::Value *value);
   llvm::Value *bits(llvm::Value *mask);
   llvm::Value *anyLane(llvm::Value *mask);
   llvm::Value *extractLane(llvm::Value *vector, llvm::Value *lane);
@@ -163,6 +165,11 @@ private:
     const LaneOffsets *offsets = nullptr;
     llvm::Value *elements = nullptr;       ///< otherwise: a vector of subscripts
   };
+  /// Arrays that overlap no other: shared ones and buffers that are declared so.
+  llvm::MapVector<mlir::Value, llvm::MDNode *> aliasScopes;
+  void createAliasScopes();
+  /// Tells an access of `array` apart from those of arrays that it cannot overlap.
+  void annotate(llvm::Instruction *access, mlir::Value array);
   llvm::Value *arrayPointer(mlir::Value array);
   Address locate(mlir::Value array, mlir::OperandRange indices, llvm::ArrayRef<int64_t> literals, llvm::Type *element);
   llvm::Value *lanePointers(const Address &address, llvm::Type *element);
@@ -170,8 +177,8 @@ private:
   bool isContiguous(const LaneOffsets *offsets);
   void emitLoad(LoadOp op);
   void emitStore(StoreOp op);
-  llvm::Value *emitVectorLoad(const Address &address, llvm::Type *element, llvm::Value *active,
-                              llvm::Value *otherwise);
+  llvm::Instruction *emitVectorLoad(const Address &address, llvm::Type *element, llvm::Value *active,
+                                    llvm::Value *otherwise);
 
   // Subgroup.cpp
   llvm::Value *permute(llvm::Value *vector, llvm::ArrayRef<int> sources);

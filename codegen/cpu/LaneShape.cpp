@@ -163,6 +163,35 @@ LaneShape LaneAnalysis::divide(Operation &op, LaneShape a, const APInt &operand)
   return mapOffsets(a, [&](int64_t offset) { return offset >> k; }, a.aligned == fullyAligned ? a.aligned : a.aligned - k);
 }
 
+/// Finds block_id * block_dim + thread_id, and the dimension.
+std::optional<unsigned> LaneAnalysis::matchGlobalThreadId(arith::AddIOp op) {
+  for (auto [start, thread] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
+    auto id = thread.getDefiningOp<ThreadIdOp>();
+    auto product = start.getDefiningOp<arith::MulIOp>();
+    if (!id || !product)
+      continue;
+    for (auto [factor, extent] :
+         {std::pair(product.getLhs(), product.getRhs()), std::pair(product.getRhs(), product.getLhs())}) {
+      auto block = factor.getDefiningOp<BlockIdOp>();
+      if (!block || block.getDim() != id.getDim())
+        continue;
+      APInt constant;
+      auto size = extent.getDefiningOp<BlockDimOp>();
+      if ((size && size.getDim() == id.getDim()) ||
+          (matchPattern(extent, m_ConstantInt(&constant)) && constant == kernel.getBlockDim(unsigned(id.getDim()))))
+        return unsigned(id.getDim());
+    }
+  }
+  return std::nullopt;
+}
+
+LaneShape LaneAnalysis::getGlobalThreadId(unsigned dim, Type type) {
+  narrow[dim] |= type.isInteger(32);
+  LaneShape shape = positions[dim].shape;
+  shape.aligned = std::min(shape.aligned, getAlignment(kernel.getBlockDim(dim)));
+  return shape;
+}
+
 /// The shape of an op that treats each lane by itself.
 LaneShape LaneAnalysis::getElementwise(Operation &op) {
   APInt factor;
@@ -180,8 +209,11 @@ LaneShape LaneAnalysis::getElementwise(Operation &op) {
   auto flags = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op);
   bool steady = flags && flags.hasNoSignedWrap() && a.steady && b.steady;
 
-  if (isa<arith::AddIOp>(op))
+  if (auto add = dyn_cast<arith::AddIOp>(op)) {
+    if (std::optional<unsigned> dim = matchGlobalThreadId(add))
+      return getGlobalThreadId(*dim, add.getType());
     return combine(a, b, 1, width, steady);
+  }
   if (isa<arith::SubIOp>(op))
     return combine(a, b, -1, width, steady);
   if (isa<arith::TruncIOp>(op))
@@ -244,13 +276,7 @@ void LaneAnalysis::visit(Operation &op) {
       .Case([&](scf::ForOp forOp) { visitFor(forOp); })
       .Case([&](scf::WhileOp whileOp) { visitWhile(whileOp); })
       .Case([&](ThreadIdOp id) { raise(id, positions[unsigned(id.getDim())].shape); })
-      .Case([&](GlobalThreadIdOp id) {
-        unsigned dim = unsigned(id.getDim());
-        narrow[dim] |= id.getType().isInteger(32);
-        LaneShape shape = positions[dim].shape;
-        shape.aligned = std::min(shape.aligned, getAlignment(kernel.getBlockDim(dim)));
-        raise(id, shape);
-      })
+      .Case([&](GlobalThreadIdOp id) { raise(id, getGlobalThreadId(unsigned(id.getDim()), id.getType())); })
       .Case([&](ThreadIndexOp id) {
         bool alone = kernel.getNumThreads() <= int64_t(lanes);
         raise(id, makeNatural(lanesInOrder(), alone ? fullyAligned : getAlignment(lanes)));

@@ -12,6 +12,7 @@
 
 #include "ir/Dialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
 #include <set>
@@ -74,6 +75,8 @@ private:
 
   void computePositions();
   void raise(mlir::Value value, LaneShape shape);
+  std::optional<unsigned> matchGlobalThreadId(mlir::arith::AddIOp op);
+  LaneShape getGlobalThreadId(unsigned dim, mlir::Type type);
   LaneShape join(LaneShape a, LaneShape b) const;
   LaneShape makeKnown(LaneOffsets offsets, bool steady);
   LaneShape makeNatural(LaneOffsets offsets, uint8_t aligned);

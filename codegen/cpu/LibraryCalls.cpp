@@ -4,6 +4,7 @@
 
 #include "codegen/cpu/KernelEmitter.h"
 
+#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/bit.h"
 #include <cmath>
 #include <cstdint>
@@ -18,27 +19,23 @@ static void *allocateFrameMemory(uint64_t size, uint64_t alignment) {
   return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
 }
 
-/// The bits of a bf16 in the low half of a vector register, which is where the calling convention returns it.
-static float returnHalfWord(uint16_t bits) { return llvm::bit_cast<float>(uint32_t(bits)); }
-
-/// f32 to bf16, to nearest even; LLVM calls it where the processor has no such conversion.
-static float truncateToBF16(float value) {
-  uint32_t bits = llvm::bit_cast<uint32_t>(value);
-  if (std::isnan(value))
-    return returnHalfWord(uint16_t(bits >> 16 | 0x40));
-  return returnHalfWord(uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+/// An f16 in the low half of a vector register, where the calling convention has it.
+static float halfInRegister(const llvm::APFloat &half) {
+  return llvm::bit_cast<float>(uint32_t(half.bitcastToAPInt().getZExtValue()));
 }
 
-/// Through f32 rounded to odd, so that the second rounding sees whether the first one lost anything.
-static float truncateDoubleToBF16(double value) {
-  float narrow = float(value);
-  uint32_t bits = llvm::bit_cast<uint32_t>(narrow);
-  if (!std::isnan(value) && !std::isinf(narrow) && double(narrow) != value) {
-    bool tooFar = std::fabs(double(narrow)) > std::fabs(value);
-    bits = tooFar ? bits - 1 : bits;
-    bits |= 1;
-  }
-  return truncateToBF16(llvm::bit_cast<float>(bits));
+template <typename T> static float truncateToHalf(T value) {
+  llvm::APFloat number(value);
+  bool isInexact;
+  number.convert(llvm::APFloat::IEEEhalf(), llvm::APFloat::rmNearestTiesToEven, &isInexact);
+  return halfInRegister(number);
+}
+
+static float extendHalf(float half) {
+  llvm::APFloat number(llvm::APFloat::IEEEhalf(), llvm::APInt(16, llvm::bit_cast<uint32_t>(half) & 0xffff));
+  bool isInexact;
+  number.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &isInexact);
+  return number.convertToFloat();
 }
 
 template <typename F> static void *addressOf(F *function) { return reinterpret_cast<void *>(function); }
@@ -63,8 +60,10 @@ llvm::ArrayRef<LibraryCall> getLibraryCalls() {
       {"ceilf", addressOf<float(float)>(::ceilf)},
       {"trunc", addressOf<double(double)>(::trunc)},
       {"truncf", addressOf<float(float)>(::truncf)},
-      {"__truncsfbf2", addressOf(truncateToBF16)},
-      {"__truncdfbf2", addressOf(truncateDoubleToBF16)},
+      // f16 on processors without it
+      {"__truncsfhf2", addressOf(truncateToHalf<float>)},
+      {"__truncdfhf2", addressOf(truncateToHalf<double>)},
+      {"__extendhfsf2", addressOf(extendHalf)},
   };
   return calls;
 }

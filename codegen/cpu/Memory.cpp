@@ -8,6 +8,8 @@
 
 #include "codegen/cpu/KernelEmitter.h"
 
+#include "llvm/IR/MDBuilder.h"
+
 using namespace mlir;
 
 namespace qd {
@@ -42,6 +44,27 @@ static llvm::Value *toStorage(llvm::IRBuilder<> &b, llvm::Value *value, llvm::Ty
 //===----------------------------------------------------------------------===//
 // Addresses
 //===----------------------------------------------------------------------===//
+
+void KernelEmitter::createAliasScopes() {
+  llvm::MDBuilder metadata(context);
+  llvm::MDNode *domain = metadata.createAnonymousAliasScopeDomain(kernel.getSymName());
+  auto add = [&](Value array) { aliasScopes[array] = metadata.createAnonymousAliasScope(domain); };
+  for (unsigned i = 0; i < kernel.getNumArgs(); ++i)
+    if (kernel.getAccess(i) & KernelOp::NoAlias)
+      add(kernel.getArg(i));
+  kernel.getBody().walk([&](SharedAllocOp alloc) { add(alloc); });
+}
+
+void KernelEmitter::annotate(llvm::Instruction *access, Value array) {
+  SmallVector<llvm::Metadata *> others;
+  for (auto [other, scope] : aliasScopes)
+    if (other != array)
+      others.push_back(scope);
+  if (!others.empty())
+    access->setMetadata(llvm::LLVMContext::MD_noalias, llvm::MDNode::get(context, others));
+  if (llvm::MDNode *own = aliasScopes.lookup(array))
+    access->setMetadata(llvm::LLVMContext::MD_alias_scope, llvm::MDNode::get(context, {own}));
+}
 
 llvm::Value *KernelEmitter::arrayPointer(Value array) {
   if (auto alloc = array.getDefiningOp<SharedAllocOp>())
@@ -119,8 +142,8 @@ llvm::Value *KernelEmitter::lanePointer(const Address &address, llvm::Type *elem
 //===----------------------------------------------------------------------===//
 
 /// One vector, of storage elements; `active` null for all lanes.
-llvm::Value *KernelEmitter::emitVectorLoad(const Address &address, llvm::Type *element, llvm::Value *active,
-                                           llvm::Value *otherwise) {
+llvm::Instruction *KernelEmitter::emitVectorLoad(const Address &address, llvm::Type *element, llvm::Value *active,
+                                                 llvm::Value *otherwise) {
   llvm::Type *type = vectorOf(element);
   llvm::Align alignment(element->getPrimitiveSizeInBits() / 8);
   if (address.isKnown && isContiguous(address.offsets)) {
@@ -128,7 +151,7 @@ llvm::Value *KernelEmitter::emitVectorLoad(const Address &address, llvm::Type *e
       return b.CreateAlignedLoad(type, address.pointer, alignment);
     return b.CreateMaskedLoad(type, address.pointer, alignment, active, otherwise);
   }
-  return b.CreateMaskedGather(type, lanePointers(address, element), alignment, active ? active : allLanes(), otherwise);
+  return b.CreateMaskedGather(type, lanePointers(address, element), alignment, activeLanes(active), otherwise);
 }
 
 void KernelEmitter::emitLoad(LoadOp op) {
@@ -141,18 +164,24 @@ void KernelEmitter::emitLoad(LoadOp op) {
   if (!oneElement) {
     llvm::Value *active = mask, *otherwise = nullptr;
     if (predicate) {
-      active = both(mask, b.CreateFreeze(getVector(predicate)));
+      active = both(mask, freeze(getVector(predicate)));
       otherwise = toStorage(b, getVector(op.getOtherwise()), element);
     }
-    return define(op.getResult(), fromStorage(b, emitVectorLoad(address, element, active, otherwise), scalar));
+    llvm::Instruction *loaded = emitVectorLoad(address, element, active, otherwise);
+    annotate(loaded, op.getArray());
+    return define(op.getResult(), fromStorage(b, loaded, scalar));
   }
 
   // One element for all lanes. Lanes whose predicate is off have their own value.
-  auto load = [&] { return fromStorage(b, b.CreateAlignedLoad(element, address.pointer, alignment), scalar); };
+  auto load = [&] {
+    llvm::Instruction *loaded = b.CreateAlignedLoad(element, address.pointer, alignment);
+    annotate(loaded, op.getArray());
+    return fromStorage(b, loaded, scalar);
+  };
   if (!predicate)
     return define(op.getResult(), load());
   bool uniform = analysis.isUniform(predicate);
-  llvm::Value *wanted = uniform ? getBase(predicate) : anyLane(both(mask, b.CreateFreeze(getVector(predicate))));
+  llvm::Value *wanted = uniform ? getBase(predicate) : anyLane(both(mask, freeze(getVector(predicate))));
   llvm::Function *function = b.GetInsertBlock()->getParent();
   llvm::BasicBlock *before = b.GetInsertBlock();
   auto *access = llvm::BasicBlock::Create(context, "load", function);
@@ -184,11 +213,11 @@ void KernelEmitter::emitStore(StoreOp op) {
 
   llvm::Value *active = mask;
   if (predicate)
-    active = both(mask, b.CreateFreeze(getVector(predicate)));
+    active = both(mask, freeze(getVector(predicate)));
   auto storeLane = [&](llvm::Value *lane, llvm::Value *pointer) {
     llvm::Value *scalar =
         analysis.isUniform(value) ? getBase(value) : extractLane(getVector(value), lane);
-    b.CreateAlignedStore(toStorage(b, scalar, element), pointer, alignment);
+    annotate(b.CreateAlignedStore(toStorage(b, scalar, element), pointer, alignment), op.getArray());
   };
 
   // A mask known here with few lanes, as of a tile's first lanes: one scalar store each.
@@ -204,31 +233,29 @@ void KernelEmitter::emitStore(StoreOp op) {
       return;
     }
   }
-  // Of lanes that write one element, the last one's value stays.
-  if (oneElement) {
-    if (!active)
-      return storeLane(b.getInt64(lanes - 1), address.pointer);
-    llvm::Value *set = bits(active);
+  // Of lanes that write one element, the last one's value stays. A scatter does that too; the last active lane's value
+  // by its number would not do: LLVM may extract it where no lane is active, from memory that is not the vector's.
+  if (oneElement && !active)
+    return storeLane(b.getInt64(lanes - 1), address.pointer);
+  if (oneElement && analysis.isUniform(value)) {
     llvm::Function *function = b.GetInsertBlock()->getParent();
     auto *access = llvm::BasicBlock::Create(context, "store", function);
     auto *merge = llvm::BasicBlock::Create(context, "store.end", function);
-    b.CreateCondBr(b.CreateICmpNE(set, b.getIntN(lanes, 0)), access, merge);
+    b.CreateCondBr(anyLane(active), access, merge);
     b.SetInsertPoint(access);
-    llvm::Value *leading = b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, set, b.getTrue());
-    llvm::Value *last = b.CreateSub(b.getIntN(lanes, lanes - 1), leading);
-    storeLane(b.CreateZExt(last, b.getInt64Ty()), address.pointer);
+    storeLane(nullptr, address.pointer);
     b.CreateBr(merge);
     return b.SetInsertPoint(merge);
   }
   llvm::Value *vector = toStorage(b, getVector(value), element);
-  if (address.isKnown && isContiguous(address.offsets)) {
-    if (active)
-      b.CreateMaskedStore(vector, address.pointer, alignment, active);
-    else
-      b.CreateAlignedStore(vector, address.pointer, alignment);
-    return;
-  }
-  b.CreateMaskedScatter(vector, lanePointers(address, element), alignment, active ? active : allLanes());
+  llvm::Instruction *store;
+  if (!address.isKnown || !isContiguous(address.offsets))
+    store = b.CreateMaskedScatter(vector, lanePointers(address, element), alignment, activeLanes(active));
+  else if (active)
+    store = b.CreateMaskedStore(vector, address.pointer, alignment, active);
+  else
+    store = b.CreateAlignedStore(vector, address.pointer, alignment);
+  annotate(store, op.getArray());
 }
 
 } // namespace qd

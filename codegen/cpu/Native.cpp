@@ -7,6 +7,7 @@
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/IR/PassManager.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -24,28 +25,75 @@
 #include "llvm/Transforms/Scalar/LoopUnrollPass.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include <mutex>
+#include <optional>
 
 using namespace llvm;
 
 namespace qd::cpu {
 
-Expected<orc::JITTargetMachineBuilder> describeHost(unsigned optLevel) {
-  static std::once_flag initialized;
-  std::call_once(initialized, [] {
+/// This machine, found out once a process.
+static Expected<orc::JITTargetMachineBuilder> detectHost() {
+  static std::once_flag detected;
+  static std::optional<orc::JITTargetMachineBuilder> host;
+  static std::string problem;
+  std::call_once(detected, [] {
     InitializeNativeTarget();
     InitializeNativeTargetAsmPrinter();
+    Expected<orc::JITTargetMachineBuilder> builder = orc::JITTargetMachineBuilder::detectHost();
+    if (builder)
+      host = std::move(*builder);
+    else
+      problem = toString(builder.takeError());
   });
-  Expected<orc::JITTargetMachineBuilder> builder = orc::JITTargetMachineBuilder::detectHost();
+  if (!host)
+    return createStringError(problem);
+  return *host;
+}
+
+namespace {
+/// Target machines that no program uses at the moment, by level: making one takes longer than compiling a small kernel.
+struct IdleMachines {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<TargetMachine>> byLevel[4];
+};
+} // namespace
+
+static std::shared_ptr<IdleMachines> getIdleMachines() {
+  static const auto machines = std::make_shared<IdleMachines>();
+  return machines;
+}
+
+Expected<std::shared_ptr<TargetMachine>> acquireMachine(unsigned optLevel) {
+  optLevel = std::min(optLevel, 3u);
+  std::shared_ptr<IdleMachines> idle = getIdleMachines();
+  auto share = [&](std::unique_ptr<TargetMachine> machine) {
+    return std::shared_ptr<TargetMachine>(machine.release(), [idle, optLevel](TargetMachine *machine) {
+      std::lock_guard<std::mutex> lock(idle->mutex);
+      idle->byLevel[optLevel].emplace_back(machine);
+    });
+  };
+  {
+    std::lock_guard<std::mutex> lock(idle->mutex);
+    if (auto &machines = idle->byLevel[optLevel]; !machines.empty()) {
+      std::unique_ptr<TargetMachine> machine = std::move(machines.back());
+      machines.pop_back();
+      return share(std::move(machine));
+    }
+  }
+  Expected<orc::JITTargetMachineBuilder> builder = detectHost();
   if (!builder)
     return builder.takeError();
-  // The conversions of these features flush subnormal bf16 numbers to zero.
-  builder->getFeatures().AddFeature("avx512bf16", false);
-  builder->getFeatures().AddFeature("avxneconvert", false);
   builder->getOptions().AllowFPOpFusion = FPOpFusion::Strict;
+  // The JIT's linker places code and constants next to each other.
+  builder->setRelocationModel(Reloc::PIC_);
+  builder->setCodeModel(CodeModel::Small);
   builder->setCodeGenOptLevel(optLevel == 0   ? CodeGenOptLevel::None
                               : optLevel == 1 ? CodeGenOptLevel::Less
                                               : CodeGenOptLevel::Default);
-  return builder;
+  Expected<std::unique_ptr<TargetMachine>> machine = builder->createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  return share(std::move(*machine));
 }
 
 void prepare(Module &module, const TargetMachine &machine) {
@@ -107,8 +155,6 @@ void optimise(Module &module, TargetMachine &machine, unsigned optLevel, bool ha
   for (Function &function : module) {
     if (function.isDeclaration())
       continue;
-    function.addFnAttr("target-cpu", machine.getTargetCPU());
-    function.addFnAttr("target-features", machine.getTargetFeatureString());
     // Wide vectors are what the code consists of; splitting them saves no clock here.
     function.addFnAttr("prefer-vector-width", "512");
     function.addFnAttr("min-legal-vector-width", "512");
@@ -133,13 +179,20 @@ void optimise(Module &module, TargetMachine &machine, unsigned optLevel, bool ha
 // JIT
 //===----------------------------------------------------------------------===//
 
-Expected<std::unique_ptr<orc::LLJIT>> createJIT(orc::JITTargetMachineBuilder builder) {
-  Expected<std::unique_ptr<orc::LLJIT>> jit =
-      orc::LLJITBuilder()
-          .setJITTargetMachineBuilder(std::move(builder))
-          .setLinkProcessSymbolsByDefault(false)
-          .setPlatformSetUp(orc::setUpInactivePlatform)
-          .create();
+Expected<std::unique_ptr<orc::LLJIT>> createJIT(std::shared_ptr<TargetMachine> machine) {
+  Expected<orc::JITTargetMachineBuilder> builder = detectHost();
+  if (!builder)
+    return builder.takeError();
+  auto compileBy = [machine](orc::JITTargetMachineBuilder) -> Expected<std::unique_ptr<orc::IRCompileLayer::IRCompiler>> {
+    return std::make_unique<orc::SimpleCompiler>(*machine);
+  };
+  Expected<std::unique_ptr<orc::LLJIT>> jit = orc::LLJITBuilder()
+                                                  .setJITTargetMachineBuilder(std::move(*builder))
+                                                  .setDataLayout(machine->createDataLayout())
+                                                  .setCompileFunctionCreator(compileBy)
+                                                  .setLinkProcessSymbolsByDefault(false)
+                                                  .setPlatformSetUp(orc::setUpInactivePlatform)
+                                                  .create();
   if (!jit)
     return jit.takeError();
   orc::SymbolMap symbols;

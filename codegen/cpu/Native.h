@@ -18,10 +18,10 @@
 
 namespace qd::cpu {
 
-/// Describes this machine, once a process.
-llvm::Expected<llvm::orc::JITTargetMachineBuilder> describeHost(unsigned optLevel);
+/// A description of this machine for one compilation at a time; it goes back to a store when the last owner drops it.
+llvm::Expected<std::shared_ptr<llvm::TargetMachine>> acquireMachine(unsigned optLevel);
 
-/// Gives a fresh module the machine's layout and its functions the machine's features. Before emission.
+/// Gives a fresh module the machine's layout. Before emission.
 void prepare(llvm::Module &module, const llvm::TargetMachine &machine);
 
 NativeFeatures getFeatures(const llvm::TargetMachine &machine);
@@ -30,7 +30,7 @@ NativeFeatures getFeatures(const llvm::TargetMachine &machine);
 void optimise(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel, bool hasCoroutines);
 
 /// A JIT that knows the library functions which generated code may call, and no other symbol of the process.
-llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> createJIT(llvm::orc::JITTargetMachineBuilder builder);
+llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> createJIT(std::shared_ptr<llvm::TargetMachine> machine);
 
 } // namespace qd::cpu
 

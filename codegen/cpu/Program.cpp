@@ -51,27 +51,16 @@ static LogicalResult emitKernel(KernelOp kernel, const Target &target, const llv
   return success();
 }
 
-static FailureOr<std::unique_ptr<llvm::TargetMachine>> createMachine(ModuleOp module,
-                                                                     llvm::orc::JITTargetMachineBuilder builder) {
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = builder.createTargetMachine();
+static FailureOr<std::shared_ptr<llvm::TargetMachine>> acquireMachine(ModuleOp module, unsigned optLevel) {
+  llvm::Expected<std::shared_ptr<llvm::TargetMachine>> machine = cpu::acquireMachine(optLevel);
   if (!machine)
     return module.emitError() << "no code for this machine: " << llvm::toString(machine.takeError());
   return std::move(*machine);
 }
 
-static FailureOr<llvm::orc::JITTargetMachineBuilder> describeHost(ModuleOp module, unsigned optLevel) {
-  llvm::Expected<llvm::orc::JITTargetMachineBuilder> builder = cpu::describeHost(optLevel);
-  if (!builder)
-    return module.emitError() << "no code for this machine: " << llvm::toString(builder.takeError());
-  return *builder;
-}
-
 FailureOr<std::string> emitCPUText(ModuleOp module, const Target &target, const CodegenOptions &options,
                                    CPUText form) {
-  auto builder = describeHost(module, options.optLevel);
-  if (failed(builder))
-    return failure();
-  auto machine = createMachine(module, *builder);
+  FailureOr<std::shared_ptr<llvm::TargetMachine>> machine = acquireMachine(module, options.optLevel);
   if (failed(machine))
     return failure();
   llvm::LLVMContext context;
@@ -182,7 +171,7 @@ public:
 
 private:
   HostOptions options;
-  std::unique_ptr<llvm::TargetMachine> machine;
+  std::shared_ptr<llvm::TargetMachine> machine;
   std::mutex compiling;
   std::unique_ptr<llvm::orc::LLJIT> jit;
   llvm::StringMap<Kernel> kernels;
@@ -194,13 +183,10 @@ private:
 } // namespace
 
 LogicalResult CPUProgram::build(ModuleOp module, const Target &target) {
-  auto builder = describeHost(module, options.optLevel);
-  if (failed(builder))
+  FailureOr<std::shared_ptr<llvm::TargetMachine>> acquired = acquireMachine(module, options.optLevel);
+  if (failed(acquired))
     return failure();
-  auto created = createMachine(module, *builder);
-  if (failed(created))
-    return failure();
-  machine = std::move(*created);
+  machine = std::move(*acquired);
   for (KernelOp op : module.getOps<KernelOp>()) {
     Kernel &kernel = kernels[op.getSymName()];
     kernel.context = std::make_unique<llvm::LLVMContext>();
@@ -211,7 +197,7 @@ LogicalResult CPUProgram::build(ModuleOp module, const Target &target) {
     for (Type type : op.getBodyBlock().getArgumentTypes())
       kernel.isBuffer.push_back(isa<BufferType>(type));
   }
-  llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> createdJIT = cpu::createJIT(*builder);
+  llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> createdJIT = cpu::createJIT(machine);
   if (!createdJIT)
     return module.emitError() << "no code for this machine: " << llvm::toString(createdJIT.takeError());
   jit = std::move(*createdJIT);

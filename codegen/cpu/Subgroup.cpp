@@ -104,7 +104,7 @@ void KernelEmitter::emitShuffle(Operation &op, llvm::Value *lane, std::optional<
   if (!analysis.getShape(op.getResult(0)).isVarying()) {
     if (analysis.isUniform(value))
       return define(op.getResult(0), getBase(value));
-    llvm::Value *source = constant ? b.getInt32(*constant & (lanes - 1)) : b.CreateAnd(lane, b.getInt32(lanes - 1));
+    llvm::Value *source = constant ? b.getInt32(*constant & (lanes - 1)) : b.CreateAnd(freeze(lane), b.getInt32(lanes - 1));
     return define(op.getResult(0), extractLane(getVector(value), source));
   }
 
@@ -145,7 +145,7 @@ void KernelEmitter::emitShuffle(Operation &op, llvm::Value *lane, std::optional<
     sources = b.CreateSelect(b.CreateICmpULT(b.CreateAdd(inTile, lane), splat(b.getInt32(tile))),
                              b.CreateAdd(own, lane), own);
   // Lanes that are off may hold anything, but a table is read in bounds.
-  define(op.getResult(0), permute(vector, b.CreateAnd(b.CreateFreeze(sources), splat(b.getInt32(lanes - 1)))));
+  define(op.getResult(0), permute(vector, b.CreateAnd(freeze(sources), splat(b.getInt32(lanes - 1)))));
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,7 +157,7 @@ void KernelEmitter::emitVote(Operation &op, Value predicate, unsigned tile, bool
   if (analysis.isUniform(predicate))
     return define(result, getBase(predicate));
   // "All" is "none that is present fails".
-  llvm::Value *vote = b.CreateFreeze(getVector(predicate));
+  llvm::Value *vote = freeze(getVector(predicate));
   llvm::Value *set = bits(both(mask, all ? b.CreateNot(vote) : vote));
   llvm::Type *word = set->getType();
   if (tile >= lanes) {

@@ -2,6 +2,7 @@
 
 #include "ir/Dialect.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -103,7 +104,16 @@ void KernelOp::print(OpAsmPrinter &printer) {
 // Checks
 //===----------------------------------------------------------------------===//
 
+/// A name that every target's assembly takes as it stands.
+static bool isKernelName(StringRef name) {
+  auto isLegal = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  return !name.empty() && !llvm::isDigit(name.front()) && llvm::all_of(name, isLegal);
+}
+
 LogicalResult KernelOp::verify() {
+  if (!isKernelName(getSymName()))
+    return emitOpError() << "has the name '" << getSymName()
+                         << "', expected letters, digits and '_' that begin with no digit";
   ArrayRef<int32_t> block = getBlockSize();
   if (block.empty() || block.size() > 3)
     return emitOpError() << "expected a block of 1 to 3 dimensions, found " << block.size();
