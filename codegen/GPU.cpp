@@ -70,7 +70,7 @@ std::unique_ptr<llvm::Module> lowerToLLVM(ModuleOp module, const Target &target,
   GPUEmitter emitter(*lowered, target);
   for (KernelOp kernel : module.getOps<KernelOp>()) {
     KernelInterface interface = describeKernel(kernel, target);
-    if (failed(emitter.emitKernel(kernel, interface)))
+    if (failed(checkParameters(kernel, interface, target)) || failed(emitter.emitKernel(kernel, interface)))
       return nullptr;
     setKernelAttributes(*emitter.getFunction(), interface, target);
   }

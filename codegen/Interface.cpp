@@ -108,6 +108,26 @@ KernelInterface describeKernel(KernelOp kernel, const Target &target) {
   return interface;
 }
 
+/// Bytes of the arguments where buffers are passed as addresses.
+static unsigned countDirectBytes(const KernelInterface &interface) {
+  unsigned bytes = 0;
+  auto place = [&](unsigned size) { bytes = llvm::alignTo(bytes, size) + size; };
+  for (const ArgInterface &arg : interface.args) {
+    place(arg.isBuffer ? 8 : getStorageBytes(arg.type));
+    if (arg.isBuffer && arg.passesSize)
+      place(8);
+  }
+  return bytes;
+}
+
+LogicalResult checkParameters(KernelOp kernel, const KernelInterface &interface, const Target &target) {
+  constexpr unsigned limit = 4096;
+  unsigned bytes = target.getBackend() == Backend::SPIRV ? interface.paramsBytes : countDirectBytes(interface);
+  if (bytes <= limit)
+    return success();
+  return kernel.emitOpError() << "arguments take " << bytes << " bytes, the limit is " << limit << " on " << target.str();
+}
+
 static std::string printType(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;

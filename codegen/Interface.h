@@ -47,6 +47,9 @@ struct KernelInterface {
 
 KernelInterface describeKernel(KernelOp kernel, const Target &target);
 
+/// Diagnoses a kernel whose arguments take more bytes than a launch passes on `target`.
+mlir::LogicalResult checkParameters(KernelOp kernel, const KernelInterface &interface, const Target &target);
+
 /// The JSON text of all kernels of a module, the same bytes for the same input.
 std::string printInterface(llvm::ArrayRef<KernelInterface> kernels);
 

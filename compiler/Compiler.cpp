@@ -292,9 +292,9 @@ static StringRef getDefaultEmit(Backend backend) {
   case Backend::CPU:
     return "asm";
   case Backend::Interp:
-    return "qir";
+    return "expanded";
   }
-  return "qir";
+  return "expanded";
 }
 
 static bool checkOptions(Session &session, const CompileOptions &options) {

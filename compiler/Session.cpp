@@ -38,9 +38,45 @@ bool Session::checkVersion(llvm::StringRef qir, llvm::StringRef name) {
   return true;
 }
 
+/// Refuses what the parser would not survive or explain: other files than QIR, and nesting so deep that its recursion
+/// would run out of stack.
+bool Session::checkText(llvm::StringRef qir, llvm::StringRef name) {
+  constexpr llvm::StringRef bundleMagic = "\x10\xFF\x10\xAD";
+  constexpr unsigned maxNesting = 256;
+  if (qir.starts_with(bundleMagic)) {
+    error(name + ": this is a compiled bundle, expected QIR; qdc-run runs bundles");
+    return false;
+  }
+  if (size_t zero = qir.find('\0'); zero != llvm::StringRef::npos) {
+    error(name + ": expected QIR as text or bytecode, found a zero byte at " + llvm::Twine(zero));
+    return false;
+  }
+  unsigned nesting = 0, line = 1;
+  for (size_t i = 0; i < qir.size(); ++i) {
+    char c = qir[i];
+    if (c == '\n') {
+      ++line;
+    } else if (qir.substr(i).starts_with("//")) {
+      i = std::min(qir.find('\n', i), qir.size()) - 1;
+    } else if (c == '"') {
+      for (++i; i < qir.size() && qir[i] != '"' && qir[i] != '\n'; ++i)
+        i += qir[i] == '\\';
+      line += i < qir.size() && qir[i] == '\n';
+    } else if (llvm::StringRef("([{<").contains(c)) {
+      if (++nesting > maxNesting) {
+        error(name + ":" + llvm::Twine(line) + ": nested more than " + llvm::Twine(maxNesting) + " levels deep");
+        return false;
+      }
+    } else if (llvm::StringRef(")]}>").contains(c) && !(c == '>' && i && qir[i - 1] == '-')) {
+      nesting -= nesting > 0;
+    }
+  }
+  return true;
+}
+
 ModuleOp Session::parse(llvm::StringRef qir, llvm::StringRef name) {
   bool isText = !isBytecode(llvm::MemoryBufferRef(qir, name));
-  if (isText && !checkVersion(qir, name))
+  if (isText && !(checkText(qir, name) && checkVersion(qir, name)))
     return {};
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(qir, name), llvm::SMLoc());
   handler = std::make_unique<SourceMgrDiagnosticHandler>(sources, &context, stream);

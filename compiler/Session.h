@@ -38,6 +38,7 @@ public:
   void error(const llvm::Twine &message);
 
 private:
+  bool checkText(llvm::StringRef qir, llvm::StringRef name);
   bool checkVersion(llvm::StringRef qir, llvm::StringRef name);
   bool refuseVersion(llvm::StringRef name, const llvm::Twine &version);
 

@@ -7,8 +7,11 @@
 
 namespace qd::cpu {
 
+/// More threads than this serve no machine, and a process may not be able to start them.
+static constexpr unsigned maxThreads = 256;
+
 ThreadPool::ThreadPool(unsigned threads) {
-  for (unsigned i = 1; i < threads; ++i)
+  for (unsigned i = 1; i < std::min(threads, maxThreads); ++i)
     workers.emplace_back([this] { serve(); });
 }
 

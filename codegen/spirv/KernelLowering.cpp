@@ -14,14 +14,10 @@ namespace qd::spirv {
 // The kernel
 //===----------------------------------------------------------------------===//
 
-/// Bytes of scalars and counts that a kernel may take, on every target.
-static constexpr unsigned maxParameterBytes = 4096;
-
 LogicalResult KernelLowering::run() {
   interface = describeKernel(kernel, target);
-  if (interface.paramsBytes > maxParameterBytes)
-    return kernel.emitOpError() << "arguments take " << interface.paramsBytes << " bytes, the limit is "
-                                << maxParameterBytes << " on " << target.str();
+  if (failed(checkParameters(kernel, interface, target)))
+    return failure();
   b.require(Capability::Shader);
   function = b.beginFunction();
   b.setName(function, interface.name);

@@ -3,6 +3,7 @@
 #include "ir/Dialect.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -104,6 +105,14 @@ void KernelOp::print(OpAsmPrinter &printer) {
 // Checks
 //===----------------------------------------------------------------------===//
 
+/// A name that every target's assembly and every launch can spell: that of an identifier in C, and none of PTX's
+/// constants.
+static bool isIdentifier(StringRef name) {
+  auto isLetter = [](char c) { return llvm::isAlpha(c) || c == '_'; };
+  return !name.empty() && isLetter(name.front()) && name != "_" && name != "WARP_SZ" &&
+         llvm::all_of(name, [&](char c) { return isLetter(c) || llvm::isDigit(c); });
+}
+
 /// A name that every target's assembly takes as it stands.
 static bool isKernelName(StringRef name) {
   auto isLegal = [](char c) { return llvm::isAlnum(c) || c == '_'; };
@@ -111,6 +120,8 @@ static bool isKernelName(StringRef name) {
 }
 
 LogicalResult KernelOp::verify() {
+  if (!isIdentifier(getSymName()))
+    return emitOpError() << "expected letters, digits and '_' as its name, a letter first, found '" << getSymName() << "'";
   if (!isKernelName(getSymName()))
     return emitOpError() << "has the name '" << getSymName()
                          << "', expected letters, digits and '_' that begin with no digit";
@@ -136,6 +147,8 @@ LogicalResult KernelOp::verify() {
     if (!isBuffer && !isScalarType(type))
       return emitOpError() << "argument '" << getArgName(i) << "' has type " << type
                            << ", expected a scalar or !qd.buffer";
+    if (llvm::isDigit(getArgName(i).front()))
+      return emitOpError() << "argument '" << getArgName(i) << "' is a number; launches pass values by name, as in %x";
     if (!seen.insert(getArgName(i)).second)
       return emitOpError() << "has two arguments named '" << getArgName(i) << "'";
     int32_t access = getAccess(i);

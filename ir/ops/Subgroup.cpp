@@ -37,9 +37,24 @@ static void printLaneOperand(OpAsmPrinter &printer, Operation *, Value lane, Int
 // Assembly: an enum is its bare keyword (MLIR's own printer puts a second space before it)
 //===----------------------------------------------------------------------===//
 
+static constexpr unsigned getMaxValue(qd::Kind) { return qd::getMaxEnumValForKind(); }
+static constexpr unsigned getMaxValue(qd::Dim) { return qd::getMaxEnumValForDim(); }
+
 template <typename EnumAttr> static ParseResult parseEnum(OpAsmParser &parser, EnumAttr &attribute) {
-  attribute = dyn_cast_or_null<EnumAttr>(EnumAttr::parse(parser, Type()));
-  return success(bool(attribute));
+  using Enum = decltype(attribute.getValue());
+  StringRef keyword;
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<Enum> value = qd::symbolizeEnum<Enum>(keyword);
+  if (!value) {
+    InFlightDiagnostic error = parser.emitError(location) << "unknown keyword '" << keyword << "', expected ";
+    for (unsigned i = 0; i <= getMaxValue(Enum()); ++i)
+      error << (i == 0 ? "" : i == getMaxValue(Enum()) ? " or " : ", ") << stringifyEnum(Enum(i));
+    return error;
+  }
+  attribute = EnumAttr::get(parser.getContext(), *value);
+  return success();
 }
 
 template <typename EnumAttr> static void printEnum(OpAsmPrinter &printer, Operation *, EnumAttr attribute) {

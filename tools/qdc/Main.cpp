@@ -92,6 +92,19 @@ static StringRef resolveKind(const qd::CompileOptions &options) {
   return target.starts_with("amdgcn") ? "hsaco" : target.starts_with("spirv") ? "spirv" : "asm";
 }
 
+/// A file name as make reads it.
+static std::string escapeForMake(StringRef name) {
+  std::string escaped;
+  for (char c : name) {
+    if (c == ' ' || c == '#' || c == '\\')
+      escaped += '\\';
+    if (c == '$')
+      escaped += '$';
+    escaped += c;
+  }
+  return escaped;
+}
+
 static int writeOutput(StringRef path, StringRef data, bool isBinary) {
   std::error_code error;
   ToolOutputFile file(path, error, isBinary ? sys::fs::OF_None : sys::fs::OF_Text);
@@ -179,5 +192,8 @@ int main(int argc, char **argv) {
     return 0;
   SmallString<128> dependencyPath = path;
   sys::path::replace_extension(dependencyPath, "d");
-  return writeOutput(dependencyPath, (path + ": " + flags.input + "\n").str(), false);
+  std::string rule = escapeForMake(path) + ":";
+  if (flags.input != "-")
+    rule += " " + escapeForMake(flags.input);
+  return writeOutput(dependencyPath, rule + "\n", false);
 }
