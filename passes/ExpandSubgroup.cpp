@@ -33,13 +33,21 @@ namespace qd {
 
 namespace {
 
+/// AMD waves of 64 lanes without an instruction that swaps their halves: there the last shuffles of a reduction go
+/// through shared memory, and reading a lane is one scalar instruction.
+int32_t getReadLanes(const Target &target) {
+  if (target.has(WaveShift))
+    return 16;
+  return target.subgroupSize == 64 && target.has(PermLane16) && !target.has(PermLane64) ? 32 : 0;
+}
+
 /// Expands the ops of one kernel.
 class Expander {
 public:
   Expander(KernelOp kernel, const Target &target, bool remarks)
       : kernel(kernel), target(target), remarks(remarks),
-        shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize)}, builder(kernel.getContext()),
-        staging(kernel, target) {}
+        shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize), getReadLanes(target)},
+        builder(kernel.getContext()), staging(kernel, target) {}
 
   /// Diagnoses what this kernel cannot have on the target; changes nothing.
   LogicalResult check();

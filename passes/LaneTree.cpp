@@ -47,12 +47,30 @@ static int32_t getPartialLanes(const BlockShape &shape, int32_t lanes) {
   return lanes == shape.subgroupSize ? shape.getPartialLanes() : 0;
 }
 
+/// Whether the tree of `lanes` lanes ends with reads of its groups of `distance` lanes.
+static bool endsWithReads(const BlockShape &shape, int32_t lanes, int32_t distance) {
+  return distance == shape.readLanes && lanes == shape.subgroupSize && !shape.getPartialLanes();
+}
+
+/// Combines the values of the first lanes of all groups, in every lane of the subgroup.
+static Value buildReads(OpBuilder &builder, Location loc, const BlockShape &shape, Kind kind, Value value) {
+  SmallVector<Value> groups;
+  for (int32_t lane = 0; lane < shape.subgroupSize; lane += shape.readLanes)
+    groups.push_back(BroadcastOp::create(builder, loc, value, lane, std::nullopt));
+  for (; groups.size() > 1; groups.resize(groups.size() / 2))
+    for (size_t i = 0; i < groups.size() / 2; ++i)
+      groups[i] = createKindOp(builder, loc, kind, groups[2 * i], groups[2 * i + 1]);
+  return groups.front();
+}
+
 Value buildReduce(OpBuilder &builder, Location loc, const BlockShape &shape, Kind kind, Value value, int32_t lanes) {
   lanes = narrowToBlock(shape, lanes);
   int32_t partial = getPartialLanes(shape, lanes);
   Value threadIndex;
   // A distance that no thread of the block spans has nothing to combine.
   for (int32_t distance = 1; distance < lanes && distance < shape.threads; distance *= 2) {
+    if (endsWithReads(shape, lanes, distance))
+      return buildReads(builder, loc, shape, kind, value);
     std::optional<int32_t> clause = getTileClause(shape, 2 * distance);
     if (shape.threads % (2 * distance))
       clause = std::nullopt; // such groups straddle the block's end
@@ -81,6 +99,8 @@ Value buildReduceAll(OpBuilder &builder, Location loc, const BlockShape &shape, 
     return BroadcastOp::create(builder, loc, reduced, int32_t(0), getTileClause(shape, lanes));
   }
   for (int32_t distance = 1; distance < lanes; distance *= 2) {
+    if (endsWithReads(shape, lanes, distance))
+      return buildReads(builder, loc, shape, kind, value);
     // All lanes of the other group hold the same. Below 16 the group read backwards is one instruction on every
     // AMD chip, which a distance of 4 is not.
     int32_t mask = distance < 16 ? 2 * distance - 1 : distance;

@@ -15,6 +15,9 @@ namespace qd {
 struct BlockShape {
   int32_t threads;      ///< of the block
   int32_t subgroupSize; ///< of the target
+  /// From groups of this many lanes on, all lanes read a lane of each group, where another shuffle costs the target
+  /// more; 0 for never.
+  int32_t readLanes = 0;
 
   /// Lanes of the block's partial last subgroup; 0 where all subgroups are whole.
   int32_t getPartialLanes() const { return threads % subgroupSize; }

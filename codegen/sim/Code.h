@@ -52,6 +52,8 @@ enum : uint32_t {
   FlagNNeg = 16,
   FlagSameSign = 32
 };
+/// Of a load or store: atomic or volatile, so that it may order others.
+constexpr uint32_t FlagOrdered = 1;
 
 struct Copy {
   Ref dst, src;

@@ -77,6 +77,7 @@ Error FunctionCompiler::compileLoadStore(const Instruction &instruction) {
     op.bytes = bytes;
     op.imm = offset;
     op.align = offset ? 1 : align; // the whole access is aligned
+    op.flags = instruction.isAtomic() || instruction.isVolatile() ? FlagOrdered : 0;
     op.space = space;
   };
 

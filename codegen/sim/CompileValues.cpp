@@ -189,7 +189,9 @@ Error FunctionCompiler::compileCast(const CastInst &cast) {
   unsigned from = scalarBits(source->getType()), to = scalarBits(cast.getType());
   unsigned opcode = cast.getOpcode();
   if (isa<PtrToIntInst, PtrToAddrInst, IntToPtrInst>(cast))
-    opcode = to == from ? unsigned(Instruction::BitCast) : to < from ? unsigned(Instruction::Trunc) : unsigned(Instruction::ZExt);
+    opcode = to == from  ? unsigned(Instruction::BitCast)
+             : to < from ? unsigned(Instruction::Trunc)
+                         : unsigned(Instruction::ZExt);
   uint32_t flags = flagsOf(cast);
   Refs result;
   for (unsigned e = 0, count = elements(cast.getType()); e < count; ++e) {

@@ -41,10 +41,21 @@ void Wave::fail(const Op &op, unsigned lane, const Twine &what) {
   auto triple = [](uint64_t x, uint64_t y, uint64_t z) {
     return ("(" + Twine(x) + ", " + Twine(y) + ", " + Twine(z) + ")").str();
   };
-  launch.error = (what + " in kernel '" + launch.kernel.name + "', block " +
+  std::string race = launch.raceNote.empty() ? "" : " (after a race: " + launch.raceNote + ")";
+  launch.error = (what + race + " in kernel '" + launch.kernel.name + "', block " +
                   triple(block.id[0], block.id[1], block.id[2]) + ", thread " +
                   triple(tid[0][lane], tid[1][lane], tid[2][lane]) + ": " + image.texts[op.text])
                      .str();
+}
+
+void Wave::noteRace(const Op &op, uint64_t offset, const char *verb) {
+  if (!launch.raceNote.empty())
+    return;
+  const LastWrite &last = block.lastWrites[offset];
+  launch.raceNote = ("wave " + Twine(index) + " " + verb + " byte " + Twine(offset) +
+                     " of shared memory by " + image.texts[op.text] + ", which wave " + Twine(last.wave) +
+                     " wrote by " + image.texts[last.text] + " with no barrier between")
+                        .str();
 }
 
 bool Wave::needsValue(const Op &op, Ref r, const char *use) {
@@ -342,6 +353,12 @@ Block::Block(Launch &launch, std::array<uint32_t, 3> id) : launch(launch), id(id
   sharedShadow.assign(image.sharedBytes, 2);
   for (const Image::SharedVariable &variable : image.shared)
     std::fill_n(sharedShadow.begin() + variable.offset, variable.bytes, image.options.sharedStartsPoison);
+  if (!launch.spareWrites.empty()) {
+    lastWrites = std::move(launch.spareWrites.back()); // of earlier epochs
+    launch.spareWrites.pop_back();
+  }
+  lastWrites.resize(image.sharedBytes);
+  order();
   uint64_t threads = uint64_t(launch.blockSize[0]) * launch.blockSize[1] * launch.blockSize[2];
   for (uint64_t first = 0; first < threads; first += image.wave) {
     waves.push_back(
@@ -349,6 +366,8 @@ Block::Block(Launch &launch, std::array<uint32_t, 3> id) : launch(launch), id(id
     waves.back()->start(launch.kernel);
   }
 }
+
+Block::~Block() { launch.spareWrites.push_back(std::move(lastWrites)); }
 
 bool Block::done() const {
   return llvm::all_of(waves, [](const auto &wave) { return wave->state == Wave::Done; });
@@ -363,6 +382,7 @@ bool Block::releaseBarriers() {
   if (signalled && signalled >= alive) {
     signalled = 0;
     ++phase;
+    order();
   }
   for (auto &wave : waves)
     if (wave->state == Wave::AtSplitBarrier && phase > wave->splitPhase) {
@@ -382,6 +402,7 @@ bool Block::releaseBarriers() {
     if (!complete)
       continue;
     arrivedOnly[id] = 0;
+    order();
     unsigned votes = 0, voters = 0;
     for (Wave *wave : waiting) {
       votes += popcount(wave->barrierVotes & wave->mask);
@@ -420,10 +441,15 @@ Error Launch::run() {
     bool ended = false;
     uint64_t progressBefore = lastProgress;
     for (auto &block : active) {
-      for (auto &wave : block->waves) {
-        if (wave->state != Wave::Running)
+      // Every second block runs its waves in reverse, so that a missing order
+      // between two waves shows either way round.
+      size_t count = block->waves.size();
+      bool reverse = (block->id[0] + block->id[1] + block->id[2]) & 1;
+      for (size_t i = 0; i < count; ++i) {
+        Wave &wave = *block->waves[reverse ? count - 1 - i : i];
+        if (wave.state != Wave::Running)
           continue;
-        wave->runSlice(sliceOperations);
+        wave.runSlice(sliceOperations);
         if (!error.empty())
           return createStringError(error);
       }

@@ -309,7 +309,8 @@ Handler integerFunction(IntegerOp op) {
     QD_CASE(Ctlz)
     QD_CASE(Cttz)
     QD_CASE(BitReverse)
-    QD_CASE(ByteSwap) QD_CASE(Abs) QD_CASE(SMin) QD_CASE(SMax) QD_CASE(UMin) QD_CASE(UMax) QD_CASE(FunnelLeft)
+    QD_CASE(ByteSwap)
+    QD_CASE(Abs) QD_CASE(SMin) QD_CASE(SMax) QD_CASE(UMin) QD_CASE(UMax) QD_CASE(FunnelLeft)
         QD_CASE(FunnelRight) QD_CASE(SAddSat) QD_CASE(UAddSat) QD_CASE(SSubSat) QD_CASE(USubSat)
             QD_CASE(SShlSat) QD_CASE(UShlSat) QD_CASE(UCmp) QD_CASE(SCmp) QD_CASE(MulHighS) QD_CASE(MulHighU)
   }

@@ -131,6 +131,10 @@ inline uint64_t readBytes(const uint8_t *data, unsigned bytes) {
   return value;
 }
 
+uint64_t sharedOffset(const Wave &w, const Wave::Place &place) {
+  return place.shadow - w.block.sharedShadow.data();
+}
+
 bool isOffset(unsigned space) { return space == SharedSpace || space == PrivateSpace; }
 
 /// Whether that changed the memory.
@@ -166,6 +170,8 @@ inline uint8_t *sharedPlace(Wave &w, uint64_t address, uint64_t align, uint64_t 
 template <unsigned size> void load(Wave &w, const Op &op) {
   if (!w.needsValue(op, op.a, "an address"))
     return;
+  if (op.flags & FlagOrdered)
+    w.block.order();
   const uint64_t *address = w.val(op.a);
   uint64_t *out = w.out(op.dst);
   uint64_t keep = lowBits(op.bits), poison = 0;
@@ -179,14 +185,16 @@ template <unsigned size> void load(Wave &w, const Op &op) {
       data = sharedPlace<size>(w, at, op.align, shadow);
     if (data) {
       out[l] = readBytes(data, size) & keep;
-      poison |= uint64_t(shadow != 0) << l;
+      if (isShared)
+        poison |= uint64_t(w.readRaces<size>(op, at) || shadow) << l;
       return;
     }
     Wave::Place place;
     if (w.stop || !w.access(op, l, at, op.space, op.bytes, op.align, false, "load", place))
       return;
     out[l] = readBytes(place.data, op.bytes) & keep;
-    if (place.shadow && anyPoison(place, op.bytes))
+    bool races = place.isShared() && w.readRaces<0>(op, sharedOffset(w, place), op.bytes);
+    if (races || anyPoison(place, op.bytes))
       poison |= uint64_t(1) << l;
   });
   w.setPoison(op.dst, poison);
@@ -195,6 +203,8 @@ template <unsigned size> void load(Wave &w, const Op &op) {
 template <unsigned size> void store(Wave &w, const Op &op) {
   if (!w.needsValue(op, op.a, "an address"))
     return;
+  if (op.flags & FlagOrdered)
+    w.block.order();
   const uint64_t *address = w.val(op.a), *value = w.val(op.b);
   uint64_t poison = w.poisonOf(op.b), keep = lowBits(op.bits);
   bool changed = false, isGlobal = !isOffset(op.space), isShared = op.space == SharedSpace;
@@ -207,9 +217,11 @@ template <unsigned size> void store(Wave &w, const Op &op) {
     else if (size && isShared && !isPoison)
       data = sharedPlace<size>(w, at, op.align, shadow);
     if (data) {
-      if (shadow)
-        std::memset(w.block.sharedShadow.data() + at, 0, size);
-      changed |= writeBytes(data, value[l] & keep, size) || shadow;
+      bool wrote = writeBytes(data, value[l] & keep, size);
+      bool races = isShared && w.writeRaces<size>(op, at, wrote);
+      if (shadow || races)
+        std::memset(w.block.sharedShadow.data() + at, races, size);
+      changed |= wrote || shadow;
       return;
     }
     Wave::Place place;
@@ -217,9 +229,11 @@ template <unsigned size> void store(Wave &w, const Op &op) {
       return;
     if (isPoison && (!place.shadow || (!place.isPrivate && w.image.options.checkSharedStores)))
       return w.fail(op, l, "poison stored");
+    bool wrote = writeBytes(place.data, value[l] & keep, op.bytes);
+    bool races = place.isShared() && w.writeRaces<0>(op, sharedOffset(w, place), wrote, op.bytes);
     if (place.shadow)
-      std::fill_n(place.shadow, op.bytes, isPoison);
-    changed |= writeBytes(place.data, value[l] & keep, op.bytes);
+      std::fill_n(place.shadow, op.bytes, isPoison || races);
+    changed |= wrote;
   });
   if (changed)
     w.launch.progress();
@@ -282,6 +296,7 @@ void atomicRMW(Wave &w, const Op &op) {
   uint64_t *out = w.out(op.dst);
   uint64_t poison = 0;
   bool changed = false;
+  w.block.order();
   w.each([&](unsigned l) {
     Wave::Place place;
     if (w.stop || !w.access(op, l, address[l], op.space, op.bytes, op.align, true, "atomic access", place))
@@ -310,6 +325,7 @@ void compareExchange(Wave &w, const Op &op) {
   const uint64_t *address = w.val(op.a), *expected = w.val(op.b), *value = w.val(op.c);
   uint64_t *out = w.out(op.dst), *success = w.out(op.dst + 1);
   bool changed = false;
+  w.block.order();
   w.each([&](unsigned l) {
     Wave::Place place;
     if (w.stop || !w.access(op, l, address[l], op.space, op.bytes, op.align, true, "atomic access", place))
@@ -348,19 +364,26 @@ void copyMemory(Wave &w, const Op &op) {
       if (isPoison && !target.isPrivate)
         return w.fail(op, l, "poison stored");
       std::memset(target.data, int(from[l]), length[l]);
+      if (target.isShared())
+        w.writeRaces<0>(op, sharedOffset(w, target), false, length[l]);
       if (target.shadow)
         std::memset(target.shadow, isPoison, length[l]);
       return;
     }
     if (!w.access(op, l, from[l], op.sub, length[l], 1, false, "load", source))
       return;
-    if (!target.shadow && anyPoison(source, length[l]))
+    bool races = source.isShared() && w.readRaces<0>(op, sharedOffset(w, source), length[l]);
+    if (!target.shadow && (races || anyPoison(source, length[l])))
       return w.fail(op, l, "poison copied");
+    if (target.isShared())
+      w.writeRaces<0>(op, sharedOffset(w, target), false, length[l]);
     std::memmove(target.data, source.data, length[l]);
     if (target.shadow && source.shadow)
       std::memmove(target.shadow, source.shadow, length[l]);
     else if (target.shadow)
       std::memset(target.shadow, 0, length[l]);
+    if (races)
+      std::memset(target.shadow, 1, length[l]);
   });
   w.launch.progress();
 }

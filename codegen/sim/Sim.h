@@ -6,6 +6,16 @@
 // kernels carry the ptx_kernel or amdgpu_kernel calling convention.
 // Output: the buffers as the chip would leave them, or one sentence that says
 // which rule which instruction broke, and in which block and thread.
+//
+// Reported: accesses out of bounds or misaligned; poison that is stored to
+// buffers or shared memory, branched on or used as an address (what lanes that
+// are not active deliver, shared memory that nobody wrote and what another wave
+// writes in a race are poison); member masks and barriers that lanes miss;
+// deadlocks and endless waits; instructions that the chip lacks.
+//
+// Left open: lanes that leave a loop run the code behind it together. Arithmetic
+// is exact IEEE and keeps subnormals; NaN bits and transcendental functions (by
+// the host's libm) may differ from the chip's.
 //===----------------------------------------------------------------------===//
 #ifndef QD_CODEGEN_SIM_SIM_H
 #define QD_CODEGEN_SIM_SIM_H

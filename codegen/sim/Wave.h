@@ -129,11 +129,20 @@ public:
     uint8_t *data = nullptr;
     uint8_t *shadow = nullptr; // one byte a byte: 0 written, 1 poison, 2 no memory
     bool isPrivate = false;
+    bool isShared() const { return shadow && !isPrivate; }
   };
   bool access(const Op &op, unsigned lane, uint64_t address, unsigned space, uint64_t bytes, uint64_t align,
               bool write, const char *verb, Place &place);
   /// The common case of `access`, global memory without any fault; else null.
   inline uint8_t *globalPlace(uint64_t address, uint64_t bytes, uint64_t align, bool write) const;
+  /// Whether another wave wrote one of these shared bytes since the waves last
+  /// met; notes the race.
+  template <unsigned size> bool readRaces(const Op &op, uint64_t offset, unsigned bytes = size);
+  /// Records the write; whether another wave wrote as well, and another value:
+  /// then either may win.
+  template <unsigned size>
+  bool writeRaces(const Op &op, uint64_t offset, bool changes, unsigned bytes = size);
+  void noteRace(const Op &op, uint64_t offset, const char *verb);
   void growPrivate(uint32_t bytes);
   /// Makes a new stack slot of the active lanes poison.
   void forgetPrivate(uint64_t offset, uint64_t bytes);
@@ -156,16 +165,28 @@ private:
   uint64_t proceed(uint64_t ready);
 };
 
+/// Who last wrote a byte of shared memory, and when.
+struct LastWrite {
+  uint32_t epoch = 0, text = 0;
+  uint16_t wave = 0;
+  bool races = false; // with another wave's write
+};
+
 struct Block {
   Launch &launch;
   std::array<uint32_t, 3> id;
   std::vector<std::unique_ptr<Wave>> waves;
   std::vector<uint8_t> shared, sharedShadow;
+  std::vector<LastWrite> lastWrites;      // of each shared byte
+  uint32_t epoch = 0;                     // counts what orders the waves' accesses
   std::array<unsigned, 16> arrivedOnly{}; // threads at barrier.cta.arrive
   unsigned signalled = 0;
   uint64_t phase = 1;
 
   Block(Launch &launch, std::array<uint32_t, 3> id);
+  ~Block();
+  /// A barrier or an atomic access orders what comes after it.
+  inline void order();
   /// Lets waves go whose barrier is complete; false where all wait for ever.
   bool releaseBarriers();
   bool done() const;
@@ -186,6 +207,9 @@ struct Launch {
   std::vector<uint8_t> implicitArgs;
   std::vector<uint64_t> params; // words of the kernel's parameters
   std::string error;
+  std::vector<std::vector<LastWrite>> spareWrites;
+  uint32_t epochs = 0;
+  std::string raceNote;                          // the first race
   std::vector<std::vector<uint64_t>> spareWords; // of waves that have ended
   uint64_t executed = 0;                         // wave instructions
   uint64_t lastProgress = 0;
@@ -194,6 +218,33 @@ struct Launch {
   void progress() { lastProgress = executed; }
   llvm::Error run();
 };
+
+inline void Block::order() { epoch = ++launch.epochs; }
+
+template <unsigned size> inline bool Wave::readRaces(const Op &op, uint64_t offset, unsigned bytes) {
+  const LastWrite *last = block.lastWrites.data() + offset;
+  for (unsigned i = 0; i < (size ? size : bytes); ++i)
+    if (last[i].epoch == block.epoch && last[i].wave != index) {
+      noteRace(op, offset + i, "reads");
+      return true;
+    }
+  return false;
+}
+
+template <unsigned size>
+inline bool Wave::writeRaces(const Op &op, uint64_t offset, bool changes, unsigned bytes) {
+  LastWrite *last = block.lastWrites.data() + offset;
+  bool races = false;
+  for (unsigned i = 0; i < (size ? size : bytes); ++i) {
+    bool fresh = last[i].epoch == block.epoch;
+    bool conflicts = fresh && (last[i].races || (changes && last[i].wave != index));
+    if (conflicts && !last[i].races)
+      noteRace(op, offset + i, "writes");
+    last[i] = {block.epoch, op.text, uint16_t(index), conflicts};
+    races |= conflicts;
+  }
+  return races;
+}
 
 inline uint8_t *Wave::globalPlace(uint64_t address, uint64_t bytes, uint64_t align, bool write) const {
   uint64_t allocation = address >> allocationShift, offset = address & offsetMask;

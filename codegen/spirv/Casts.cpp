@@ -57,26 +57,43 @@ static LogicalResult lowerTruncI(KernelLowering &l, Operation *op, const OpRow &
 // From integers to floats
 //===----------------------------------------------------------------------===//
 
-/// An i32 as bf16. Where the number has more bits than an f32, those that cannot matter but as "not zero" are
-/// folded into one bit: the conversion to f32 is exact then, and the number is rounded once.
-static Id emitI32ToBF16(KernelLowering &l, Id value, bool isSigned, Type bf16) {
-  Id sign = 0;
-  if (isSigned) {
-    sign = l.emitU32(Op::OpBitwiseAnd, {value, l.getU32(0x80000000)});
-    Id isNegative = l.emitBool(Op::OpINotEqual, {sign, l.getU32(0)});
-    value = l.select(l.getU32Type(), isNegative, l.emitU32(Op::OpISub, {l.getU32(0), value}), value);
-  }
+/// A u32 as f32. Where it has more bits than an f32, those that cannot matter to a bf16 but as "not zero" are folded
+/// into one bit: the conversion is exact then, and rounding it to bf16 rounds the number once.
+static Id emitFoldedToF32(KernelLowering &l, Id value) {
   Id low = l.emitU32(Op::OpBitwiseAnd, {value, l.getU32(0xff)});
   Id sticky = l.select(l.getU32Type(), l.emitBool(Op::OpINotEqual, {low, l.getU32(0)}), l.getU32(0x100), l.getU32(0));
   Id high = l.emitU32(Op::OpBitwiseAnd, {value, l.getU32(0xffffff00)});
   Id folded = l.emitU32(Op::OpBitwiseOr, {high, sticky});
   Id isLong = l.emitBool(Op::OpUGreaterThanEqual, {value, l.getU32(1 << 24)});
-  value = l.select(l.getU32Type(), isLong, folded, value);
-  Id number = l.emit(Op::OpConvertUToF, l.getFloatType(32), value);
+  return l.emit(Op::OpConvertUToF, l.getFloatType(32), l.select(l.getU32Type(), isLong, folded, value));
+}
+
+/// An i32 or i64 as bf16, by its magnitude and sign. Of 64 bits the upper 32 from the first set one on are taken, with
+/// what is below folded into their last.
+static Id emitToBF16(KernelLowering &l, Id value, Type source, bool isSigned, Type bf16) {
+  unsigned width = source.getIntOrFloatBitWidth();
+  Id type = l.getType(source), f32 = l.getFloatType(32), zero = l.b.getInt(width, 0);
+  Id isNegative = 0;
   if (isSigned) {
-    Id bits = l.emitU32(Op::OpBitwiseOr, {l.emitU32(Op::OpBitcast, number), sign});
-    number = l.emit(Op::OpBitcast, l.getFloatType(32), bits);
+    isNegative = l.emitBool(Op::OpSLessThan, {value, zero});
+    value = l.select(type, isNegative, l.emit(Op::OpISub, type, {zero, value}), value);
   }
+  Id number;
+  if (width == 32) {
+    number = emitFoldedToF32(l, value);
+  } else {
+    Id high = l.getHalf(l.toHalves(value), 1);
+    // FindUMsb is -1 for zero: no bit is shifted out then.
+    Id shift = l.emitU32(Op::OpIAdd, {l.b.emitExt(GLSLstd450FindUMsb, l.getU32Type(), high), l.getU32(1)});
+    Id top = l.emit(Op::OpShiftRightLogical, type, {value, shift});
+    Id back = l.emit(Op::OpShiftLeftLogical, type, {top, shift});
+    Id sticky = l.select(l.getU32Type(), l.emitBool(Op::OpINotEqual, {back, value}), l.getU32(1), l.getU32(0));
+    Id folded = l.emitU32(Op::OpBitwiseOr, {l.resize(top, 64, 32), sticky});
+    Id exponent = l.emitU32(Op::OpShiftLeftLogical, {l.emitU32(Op::OpIAdd, {shift, l.getU32(127)}), l.getU32(23)});
+    number = l.emit(Op::OpFMul, f32, {emitFoldedToF32(l, folded), l.emit(Op::OpBitcast, f32, exponent)});
+  }
+  if (isSigned)
+    number = l.select(f32, isNegative, l.emit(Op::OpFNegate, f32, number), number);
   return l.fromF32(number, bf16);
 }
 
@@ -93,11 +110,8 @@ static LogicalResult lowerIntToFloat(KernelLowering &l, Operation *op, const OpR
     number = l.emit(Op::OpConvertSToF, l.getType(wide), integer);
   } else if (source.isInteger(1)) {
     number = l.select(l.getType(wide), value, getFloat(l, wide, 1), getFloat(l, wide, 0));
-  } else if (target.isBF16() && source.isInteger(64)) {
-    return op->emitError() << "'" << op->getName() << "' from " << source << " to " << target
-                           << " is not supported on " << l.target.str();
-  } else if (target.isBF16() && source.isInteger(32)) {
-    return l.setResult(op, emitI32ToBF16(l, value, isSigned, target));
+  } else if (target.isBF16() && source.getIntOrFloatBitWidth() >= 32) {
+    return l.setResult(op, emitToBF16(l, value, source, isSigned, target));
   } else {
     number = l.emit(Op(row.code), l.getType(wide), value);
   }

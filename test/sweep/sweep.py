@@ -31,7 +31,7 @@ def restart_with_numpy():
     if not folder or os.path.realpath(sys.prefix) == os.path.realpath(folder):
         sys.exit("the sweep needs NumPy; with --venv FOLDER it is installed there")
     if not os.path.exists(python) or subprocess.run([python, "-c", "import numpy"]).returncode:
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "numpy"], check=True)
     os.execv(python, [python] + sys.argv)
 

@@ -188,6 +188,49 @@ qd.kernel @k(%x: !qd.buffer<i32>, %lanes: !qd.buffer<i32>, %y: !qd.buffer<i32>, 
   }
 }
 
+/// Sums of distinct powers and products: every lane's value counts once.
+void checkReductions(const Target &target, unsigned threads) {
+  std::string text = formatv(R"(
+qd.kernel @k(%x: !qd.buffer<i64>, %y: !qd.buffer<i64>, %z: !qd.buffer<i64>) block({0}) {{
+  %i = qd.thread_index : i32
+  %v = qd.load %x[%i] : !qd.buffer<i64>
+  %sum = qd.subgroup.reduce_all add %v : i64
+  qd.store %sum, %y[%i] : !qd.buffer<i64>
+  %product = qd.subgroup.reduce mul %v : i64
+  %first = qd.subgroup.elect
+  qd.store %product, %z[%i] if %first : !qd.buffer<i64>
+  qd.return
+}
+)",
+                             threads);
+  QirModule module(text, target);
+  ASSERT_TRUE(module.lowered) << module.errors;
+  SimOptions options;
+  options.chip = target.chip->name.str();
+  options.waveSize = target.subgroupSize;
+  Expected<std::unique_ptr<SimProgram>> program = SimProgram::create(*module.lowered, options);
+  ASSERT_TRUE(bool(program)) << toString(program.takeError());
+  std::vector<uint64_t> x(threads), y(threads), z(threads);
+  std::mt19937_64 random(threads);
+  for (uint64_t &value : x)
+    value = random() | 1;
+  Error error = (*program)->run("k", {1, 1, 1}, {threads, 1, 1},
+                                {SimArg::buffer(x.data(), 8 * threads), SimArg::buffer(y.data(), 8 * threads),
+                                 SimArg::buffer(z.data(), 8 * threads)});
+  ASSERT_FALSE(bool(error)) << toString(std::move(error));
+  for (unsigned base = 0; base < threads; base += target.subgroupSize) {
+    unsigned end = std::min(base + target.subgroupSize, threads);
+    uint64_t sum = 0, product = 1;
+    for (unsigned i = base; i < end; ++i) {
+      sum += x[i];
+      product *= x[i];
+    }
+    for (unsigned i = base; i < end; ++i)
+      EXPECT_EQ(y[i], sum) << i;
+    EXPECT_EQ(z[base], product) << base;
+  }
+}
+
 void sweep(const Target &target, const Shape &shape, bool allTypes) {
   int size = int(target.subgroupSize);
   unsigned threads = shape.block[0] * shape.block[1] * shape.block[2];
@@ -232,6 +275,11 @@ TEST_P(Subgroup, ThreeDimensions) { sweep(GetParam(), {{4, 9, 3}, "4, 9, 3"}, fa
 TEST_P(Subgroup, DivergentFlow) {
   for (int active : {5, 29, int(GetParam().subgroupSize) - 3})
     checkDivergent(GetParam(), active);
+}
+
+TEST_P(Subgroup, Reductions) {
+  for (unsigned threads : {16, 64, 100, 192})
+    checkReductions(GetParam(), threads);
 }
 
 INSTANTIATE_TEST_SUITE_P(Chips, Subgroup, testing::ValuesIn(getTargets()), [](const auto &info) {
