@@ -30,11 +30,14 @@ bool Session::refuseVersion(llvm::StringRef name, const llvm::Twine &version) {
 
 /// Looks at the text before it is parsed: a newer version may hold what this one cannot parse.
 bool Session::checkVersion(llvm::StringRef qir, llvm::StringRef name) {
-  llvm::StringRef rest = qir.split(versionAttribute).second.ltrim();
-  unsigned version = 0;
-  if (rest.consume_front("=") && !rest.ltrim().take_while(llvm::isDigit).getAsInteger(10, version) &&
-      version > qirVersion)
-    return refuseVersion(name, llvm::Twine(version));
+  for (size_t at = qir.find(versionAttribute); at != llvm::StringRef::npos; at = qir.find(versionAttribute, at + 1)) {
+    llvm::StringRef line = qir.take_front(at).rsplit('\n').second;
+    llvm::StringRef rest = qir.substr(at).split(versionAttribute).second.ltrim();
+    unsigned version = 0;
+    if (!line.contains("//") && rest.consume_front("=") &&
+        !rest.ltrim().take_while(llvm::isDigit).getAsInteger(10, version) && version > qirVersion)
+      return refuseVersion(name, llvm::Twine(version));
+  }
   return true;
 }
 

@@ -105,14 +105,6 @@ void KernelOp::print(OpAsmPrinter &printer) {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// A name that every target's assembly and every launch can spell: that of an identifier in C, and none of PTX's
-/// constants.
-static bool isIdentifier(StringRef name) {
-  auto isLetter = [](char c) { return llvm::isAlpha(c) || c == '_'; };
-  return !name.empty() && isLetter(name.front()) && name != "_" && name != "WARP_SZ" &&
-         llvm::all_of(name, [&](char c) { return isLetter(c) || llvm::isDigit(c); });
-}
-
 /// A name that every target's assembly takes as it stands.
 static bool isKernelName(StringRef name) {
   auto isLegal = [](char c) { return llvm::isAlnum(c) || c == '_'; };
@@ -120,11 +112,11 @@ static bool isKernelName(StringRef name) {
 }
 
 LogicalResult KernelOp::verify() {
-  if (!isIdentifier(getSymName()))
-    return emitOpError() << "expected letters, digits and '_' as its name, a letter first, found '" << getSymName() << "'";
   if (!isKernelName(getSymName()))
     return emitOpError() << "has the name '" << getSymName()
                          << "', expected letters, digits and '_' that begin with no digit";
+  if (getSymName() == "_" || getSymName() == "WARP_SZ")
+    return emitOpError() << "has the name '" << getSymName() << "', which PTX reserves";
   ArrayRef<int32_t> block = getBlockSize();
   if (block.empty() || block.size() > 3)
     return emitOpError() << "expected a block of 1 to 3 dimensions, found " << block.size();
