@@ -169,7 +169,10 @@ void KernelEmitter::emitLoad(LoadOp op) {
     }
     llvm::Instruction *loaded = emitVectorLoad(address, element, active, otherwise);
     annotate(loaded, op.getArray());
-    return define(op.getResult(), fromStorage(b, loaded, scalar));
+    // LLVM 22 merges a masked load into a select by the same mask where the select stands, past stores in between; a
+    // freeze keeps the two apart.
+    llvm::Value *kept = active ? b.CreateFreeze(loaded) : loaded;
+    return define(op.getResult(), fromStorage(b, kept, scalar));
   }
 
   // One element for all lanes. Lanes whose predicate is off have their own value.

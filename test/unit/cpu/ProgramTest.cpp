@@ -217,3 +217,34 @@ TEST(Launch, StoresToOneElement) {
     EXPECT_EQ(n[0], 70);
   }
 }
+
+/// A loop's value is read before the same iteration overwrites it, and is kept for lanes that leave.
+TEST(Launch, LoadsStayBeforeLaterStores) {
+  const char *text = R"(
+    qd.kernel @k(%y: !qd.buffer<i32>, %o: !qd.buffer<i32>) block(64) {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %c7 = arith.constant 7 : i32
+      %i = qd.thread_index : i32
+      %n = arith.andi %i, %c7 : i32
+      %r = scf.for %k = %c0 to %n step %c1 iter_args(%a = %i) -> (i32) : i32 {
+        %v = qd.load %y[%i] : !qd.buffer<i32>
+        qd.store %k, %y[%i] : !qd.buffer<i32>
+        scf.yield %v : i32
+      }
+      qd.store %r, %o[%i] : !qd.buffer<i32>
+      qd.return
+    })";
+  for (unsigned lanes : allLanes) {
+    std::vector<int> y(64), o(64), expectedY(64), expectedO(64);
+    for (int i = 0; i < 64; ++i) {
+      int n = i & 7;
+      y[i] = 100 + i;
+      expectedY[i] = n ? n - 1 : y[i];
+      expectedO[i] = n == 0 ? i : n == 1 ? y[i] : n - 2;
+    }
+    run(text, lanes, {1, 1, 1}, {buffer(y), buffer(o)});
+    EXPECT_EQ(y, expectedY) << lanes;
+    EXPECT_EQ(o, expectedO) << lanes;
+  }
+}

@@ -22,9 +22,10 @@ Module::Module(llvm::StringRef text) : context(createRegistry(), MLIRContext::Th
   EXPECT_TRUE(module) << diagnostics << text.str();
 }
 
-std::unique_ptr<HostProgram> Module::createProgram(Backend backend, unsigned lanes, unsigned threads) {
+std::unique_ptr<HostProgram> Module::createProgram(Backend backend, unsigned lanes, unsigned threads, unsigned optLevel) {
   HostOptions options;
   options.threads = threads;
+  options.optLevel = optLevel;
   if (!module)
     return nullptr;
   if (backend == Backend::Interp)

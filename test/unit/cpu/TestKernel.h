@@ -29,7 +29,7 @@ class Module {
 public:
   explicit Module(llvm::StringRef text);
 
-  std::unique_ptr<HostProgram> createProgram(Backend backend, unsigned lanes, unsigned threads = 2);
+  std::unique_ptr<HostProgram> createProgram(Backend backend, unsigned lanes, unsigned threads = 2, unsigned optLevel = 2);
   std::string emitText(unsigned lanes, CPUText form, unsigned optLevel = 2);
   /// All diagnostics since the last call.
   std::string takeDiagnostics();
