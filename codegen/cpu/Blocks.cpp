@@ -281,9 +281,12 @@ LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
   // The worker's second word: the slots, one frame address a subgroup.
   llvm::Value *slots =
       b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getInt8Ty(), worker, 8));
-  auto slotOf = [&](llvm::Value *number) { return b.CreateGEP(b.getPtrTy(), slots, b.CreateZExt(number, b.getInt64Ty())); };
+  auto slotOf = [&](llvm::Value *number) {
+    return b.CreateGEP(b.getPtrTy(), slots, b.CreateZExt(number, b.getInt64Ty()));
+  };
   auto start = [&](llvm::Function *body, llvm::Value *number) {
-    b.CreateCall(body, {frame.record, frame.shared, slotOf(number), frame.block[0], frame.block[1], frame.block[2], number});
+    b.CreateCall(body, {frame.record, frame.shared, slotOf(number), frame.block[0], frame.block[1], frame.block[2],
+                        number});
     return success();
   };
   if (fullBody)

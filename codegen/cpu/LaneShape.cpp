@@ -160,7 +160,8 @@ LaneShape LaneAnalysis::divide(Operation &op, LaneShape a, const APInt &operand)
   // Rounding down: an arithmetic shift does, the others where nothing is negative.
   if (isa<arith::ShRSIOp>(op) ? !a.steady : !a.natural)
     return varying;
-  return mapOffsets(a, [&](int64_t offset) { return offset >> k; }, a.aligned == fullyAligned ? a.aligned : a.aligned - k);
+  uint8_t aligned = a.aligned == fullyAligned ? fullyAligned : a.aligned - k;
+  return mapOffsets(a, [&](int64_t offset) { return offset >> k; }, aligned);
 }
 
 /// Finds block_id * block_dim + thread_id, and the dimension.

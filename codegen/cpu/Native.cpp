@@ -183,7 +183,8 @@ Expected<std::unique_ptr<orc::LLJIT>> createJIT(std::shared_ptr<TargetMachine> m
   Expected<orc::JITTargetMachineBuilder> builder = detectHost();
   if (!builder)
     return builder.takeError();
-  auto compileBy = [machine](orc::JITTargetMachineBuilder) -> Expected<std::unique_ptr<orc::IRCompileLayer::IRCompiler>> {
+  using Compiler = std::unique_ptr<orc::IRCompileLayer::IRCompiler>;
+  auto compileBy = [machine](orc::JITTargetMachineBuilder) -> Expected<Compiler> {
     return std::make_unique<orc::SimpleCompiler>(*machine);
   };
   Expected<std::unique_ptr<orc::LLJIT>> jit = orc::LLJITBuilder()

@@ -104,7 +104,8 @@ void KernelEmitter::emitShuffle(Operation &op, llvm::Value *lane, std::optional<
   if (!analysis.getShape(op.getResult(0)).isVarying()) {
     if (analysis.isUniform(value))
       return define(op.getResult(0), getBase(value));
-    llvm::Value *source = constant ? b.getInt32(*constant & (lanes - 1)) : b.CreateAnd(freeze(lane), b.getInt32(lanes - 1));
+    llvm::Value *last = b.getInt32(lanes - 1);
+    llvm::Value *source = constant ? b.getInt32(*constant & (lanes - 1)) : b.CreateAnd(freeze(lane), last);
     return define(op.getResult(0), extractLane(getVector(value), source));
   }
 
