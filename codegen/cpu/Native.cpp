@@ -201,7 +201,7 @@ Expected<std::unique_ptr<orc::LLJIT>> createJIT(std::shared_ptr<TargetMachine> m
     symbols[(*jit)->mangleAndIntern(call.name)] = {orc::ExecutorAddr::fromPtr(call.address),
                                                    JITSymbolFlags::Exported | JITSymbolFlags::Callable};
   if (Error error = (*jit)->getMainJITDylib().define(orc::absoluteSymbols(std::move(symbols))))
-    return std::move(error);
+    return error;
   return jit;
 }
 
