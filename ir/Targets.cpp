@@ -136,13 +136,9 @@ Expected<Target> findTarget(StringRef name, unsigned subgroupSize) {
 
   if (path.contains(':') && chipName.empty())
     return createStringError(formatv("target '{0}' ends where a chip is expected", name));
-  unsigned wantedSize = subgroupSize;
   if (name.contains('@') && sizeText.getAsInteger(10, subgroupSize))
     return createStringError(
         formatv("'{0}' in target '{1}' is no subgroup size, expected {2}", sizeText, name, listSubgroupSizes(*chip)));
-  if (wantedSize && wantedSize != subgroupSize)
-    return createStringError(
-        formatv("target '{0}' names {1} lanes, and the subgroup size asked for is {2}", name, subgroupSize, wantedSize));
   if (!subgroupSize && !name.contains('@'))
     subgroupSize = chip->defaultSubgroupSize;
   if (!chip->hasSubgroupSize(subgroupSize))

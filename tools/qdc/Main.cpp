@@ -158,6 +158,9 @@ int main(int argc, char **argv) {
     auto [backend, size] = StringRef(options.targets[0]).split('@');
     options.targets[0] = (backend + ":" + flags.chip + (size.empty() ? "" : "@" + size)).str();
   }
+  if (flags.subgroupSize.getNumOccurrences() && options.targets.size() == 1 &&
+      StringRef(options.targets[0]).contains('@'))
+    return fail(2, "target '" + options.targets[0] + "' names its lanes; leave out -subgroup-size");
   if (flags.subgroupSize.getNumOccurrences() && !flags.subgroupSize)
     return fail(2, "-subgroup-size=0: expected 4, 8, 16, 32 or 64");
 
