@@ -46,6 +46,15 @@ bool isScalarType(Type type) {
 
 unsigned getStorageBytes(Type scalar) { return (scalar.getIntOrFloatBitWidth() + 7) / 8; }
 
+bool needsUniformControl(Operation *op) {
+  if (!op->hasTrait<Convergent>() || isa<ActiveMaskOp>(op))
+    return false;
+  Value members = TypeSwitch<Operation *, Value>(op)
+                      .Case<BallotOp, MatchAnyOp, MatchAllOp, ShuffleOp>([](auto voter) { return voter.getMembers(); })
+                      .Default([](Operation *) { return Value(); });
+  return !members;
+}
+
 void registerDialects(DialectRegistry &registry) {
   registry.insert<QDDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, func::FuncDialect,
                   vector::VectorDialect>();

@@ -28,6 +28,13 @@ unsigned getStorageBytes(mlir::Type scalar);
 template <typename ConcreteType>
 class Convergent : public mlir::OpTrait::TraitBase<ConcreteType, Convergent> {};
 
+/// Marks a convergent op that knows which lanes take part.
+template <typename ConcreteType>
+class Members : public mlir::OpTrait::TraitBase<ConcreteType, Members> {};
+
+/// Whether all lanes of an op's scope must reach it together: a convergent op without `members`.
+bool needsUniformControl(mlir::Operation *op);
+
 /// Names the dialects that QIR consists of; a context loads each when a file first uses it.
 void registerDialects(mlir::DialectRegistry &registry);
 

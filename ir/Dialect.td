@@ -83,12 +83,23 @@ def QD_Kind : I32EnumAttr<"Kind", "an associative operation", [
 }
 def QD_KindAttr : EnumAttr<QD_Dialect, QD_Kind, "kind">;
 
+def QD_Scope : I32EnumAttr<"Scope", "the threads that something is the same for", [
+    I32EnumAttrCase<"subgroup", 0>, I32EnumAttrCase<"block", 1>]> {
+  let cppNamespace = "::qd";
+  let genSpecializedAttr = 0;
+}
+def QD_ScopeAttr : EnumAttr<QD_Dialect, QD_Scope, "scope">;
+
 //===----------------------------------------------------------------------===//
 // Base classes and traits
 //===----------------------------------------------------------------------===//
 
 /// All lanes of the op's scope must reach it together.
 def QD_Convergent : NativeOpTrait<"Convergent"> { let cppNamespace = "::qd"; }
+
+/// Takes part by a mask of members, or tells who is here: may stand in divergent control flow. An op that can do both
+/// may do so only with a `members` clause.
+def QD_Members : NativeOpTrait<"Members"> { let cppNamespace = "::qd"; }
 
 class QD_Op<string mnemonic, list<Trait> traits = []> : Op<QD_Dialect, mnemonic, traits>;
 

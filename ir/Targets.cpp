@@ -14,9 +14,8 @@ namespace qd {
 namespace {
 constexpr uint32_t KiB = 1024;
 
-constexpr uint32_t sm70 = MatchSync;
+constexpr uint32_t sm70 = MatchSync | VoteUni | LaneMaskRegister;
 constexpr uint32_t sm80 = sm70 | ReduxSync;
-
 
 constexpr uint32_t gfx9 = WaveShift | BpermuteWave;
 constexpr uint32_t gfx90a = gfx9 | RowShare;

@@ -32,6 +32,9 @@ enum Capability : uint32_t {
   BpermuteWave = 1 << 8,     ///< ds_bpermute reaches every lane of the wave, also of 64
   PermLane16Var = 1 << 9,    ///< permlane16.var: any lane of the own row of 16
   DppCarry = 1 << 10,        ///< DPP on additions with carry
+  VoteUni = 1 << 11,         ///< vote.uni.sync
+  LaneMaskRegister = 1 << 12, ///< special registers with the own lane's masks
+  GroupArithmetic = 1 << 13, ///< group reductions and scans
 };
 
 struct Chip {

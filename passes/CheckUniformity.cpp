@@ -56,7 +56,7 @@ bool CheckUniformityPass::diagnose(Operation *collective, const UniformityAnalys
   bool isVarying = control.divergence == Divergence::Varying;
   bool isError = isVarying && policy == DivergencePolicy::Error;
 
-  StringRef scopeName = stringifyScope(scope);
+  StringRef scopeName = stringifyEnum(scope);
   InFlightDiagnostic diagnostic = isError ? collective->emitOpError() : collective->emitWarning();
   if (!isError)
     diagnostic << "'" << collective->getName() << "' op ";
@@ -91,7 +91,7 @@ void CheckUniformityPass::runOnOperation() {
     // Most kernels have no collective op under a condition, and need no analysis.
     SmallVector<Operation *> nested;
     function.walk([&](Operation *op) {
-      if (op->hasTrait<Convergent>() && op->getParentOp() != &function)
+      if (needsUniformControl(op) && op->getParentOp() != &function)
         nested.push_back(op);
     });
     if (nested.empty())

@@ -60,7 +60,7 @@ private:
   LogicalResult expandBlock(Block &block);
   LogicalResult expandRegions(Operation *op);
   LogicalResult expandWide(Operation *op, int32_t lanes);
-  Value expandOp(Operation *op);
+  Values expandOp(Operation *op);
 
   Value expandShuffle(ShuffleOp op);
   Value expandBroadcast(BroadcastOp op);
@@ -114,7 +114,7 @@ LogicalResult Expander::checkWideTile(Operation *op, int32_t tile) {
   if (op->getParentOp() != kernel) {
     if (!uniformity)
       uniformity.emplace(kernel, shape.subgroupSize);
-    control = uniformity->getControl(op, Scope::Block);
+    control = uniformity->getControl(op, Scope::block);
   }
   if (hasWideTileExpansion(op) && control.divergence == Divergence::Uniform)
     return success();
@@ -231,15 +231,15 @@ Value Expander::expandGlobalThreadId(GlobalThreadIdOp op) {
 // The walk
 //===----------------------------------------------------------------------===//
 
-/// The value that takes the place of `op`'s result, or none where the op stays as it is.
-Value Expander::expandOp(Operation *op) {
+/// The values that take the place of `op`'s results, or none where the op stays as it is.
+Values Expander::expandOp(Operation *op) {
   Location loc = op->getLoc();
-  return TypeSwitch<Operation *, Value>(op)
+  return TypeSwitch<Operation *, Values>(op)
       .Case([&](ReduceOp reduce) {
-        return buildReduce(builder, loc, shape, reduce.getKind(), reduce.getValue(), getLanes(reduce.getTile()));
+        return buildReduce(builder, loc, shape, *reduce.getKind(), reduce.getValues()[0], getLanes(reduce.getTile()));
       })
       .Case([&](ReduceAllOp reduce) {
-        return buildReduceAll(builder, loc, shape, reduce.getKind(), reduce.getValue(), getLanes(reduce.getTile()));
+        return buildReduceAll(builder, loc, shape, *reduce.getKind(), reduce.getValues()[0], getLanes(reduce.getTile()));
       })
       .Case([&](BroadcastFirstOp broadcast) -> Value {
         int32_t lanes = getLanes(broadcast.getTile());
@@ -266,21 +266,21 @@ Value Expander::expandOp(Operation *op) {
       .Case([&](ThreadIdOp id) {
         return kernel.getBlockDim(unsigned(id.getDim())) == 1 ? constant(loc, id.getType(), 0) : Value();
       })
-      .Default([](Operation *) { return Value(); });
+      .Default([](Operation *) { return Values(); });
 }
 
 LogicalResult Expander::expandWide(Operation *op, int32_t lanes) {
   int64_t bytesBefore = staging.bytes;
   unsigned syncsBefore = staging.numSyncs;
-  Value value = expandWideTile(op, lanes, builder, shape, staging);
-  if (!value)
+  Values values = expandWideTile(op, lanes, builder, shape, staging);
+  if (values.empty())
     return failure();
   if (remarks)
     op->emitRemark() << "'" << op->getName() << "' op tile of " << lanes << " lanes exceeds the subgroup of "
                      << shape.subgroupSize << " on " << target.str() << ": carried out through shared memory, barriers: "
                      << staging.numSyncs - syncsBefore << ", further bytes: "
                      << staging.bytes - bytesBefore;
-  op->replaceAllUsesWith(ValueRange(value));
+  op->replaceAllUsesWith(values);
   op->erase();
   return success();
 }
@@ -314,7 +314,7 @@ LogicalResult Expander::expandRegions(Operation *op) {
 
 LogicalResult Expander::expandBlock(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (op.getNumRegions()) {
+    if (op.getNumRegions() && !isa<QDDialect>(op.getDialect())) {
       if (failed(expandRegions(&op)))
         return failure();
       continue;
@@ -330,10 +330,11 @@ LogicalResult Expander::expandBlock(Block &block) {
         return failure();
       continue;
     }
-    if (Value value = expandOp(&op)) {
-      op.replaceAllUsesWith(ValueRange(value));
-      op.erase();
-    }
+    Values values = expandOp(&op);
+    if (values.empty())
+      continue;
+    op.replaceAllUsesWith(values);
+    op.erase();
   }
   return success();
 }

@@ -126,7 +126,7 @@ Value buildVote(OpBuilder &builder, Location loc, const BlockShape &shape, bool 
   auto constant = [&](Type type, int64_t value) -> Value {
     return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
   };
-  Value ballot = BallotOp::create(builder, loc, word, predicate);
+  Value ballot = BallotOp::create(builder, loc, predicate);
   Value tileStart =
       arith::AndIOp::create(builder, loc, LaneIdOp::create(builder, loc, i32), constant(i32, -lanes));
   // Half the work on targets whose registers have 32 bits.

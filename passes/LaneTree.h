@@ -11,6 +11,15 @@
 
 namespace qd {
 
+/// What takes the place of an op's results; empty for none.
+struct Values : llvm::SmallVector<mlir::Value, 2> {
+  Values() = default;
+  Values(mlir::Value value) {
+    if (value)
+      push_back(value);
+  }
+};
+
 /// How a kernel's threads fall into subgroups: both constants of the compilation.
 struct BlockShape {
   int32_t threads;      ///< of the block

@@ -17,8 +17,6 @@ using namespace mlir;
 
 namespace qd {
 
-StringRef stringifyScope(Scope scope) { return scope == Scope::Subgroup ? "subgroup" : "block"; }
-
 UniformityAnalysis::UniformityAnalysis(Operation *function, unsigned subgroupSize) : subgroupSize(subgroupSize) {
   if (auto kernel = dyn_cast<KernelOp>(function)) {
     blockThreads = kernel.getNumThreads();

@@ -18,12 +18,6 @@
 
 namespace qd {
 
-/// Whose threads are compared with each other.
-enum class Scope : uint8_t { Subgroup, Block };
-
-/// "subgroup" or "block".
-llvm::StringRef stringifyScope(Scope scope);
-
 /// In rising order: the worst operand decides. Undecided comes from memory: only the program's author knows.
 enum class Divergence : uint8_t { Uniform, Undecided, Varying };
 
@@ -55,8 +49,8 @@ private:
     Divergence subgroup = Divergence::Uniform;
     Divergence block = Divergence::Uniform;
 
-    Divergence &operator[](Scope scope) { return scope == Scope::Subgroup ? subgroup : block; }
-    Divergence operator[](Scope scope) const { return scope == Scope::Subgroup ? subgroup : block; }
+    Divergence &operator[](Scope scope) { return scope == Scope::subgroup ? subgroup : block; }
+    Divergence operator[](Scope scope) const { return scope == Scope::subgroup ? subgroup : block; }
     State operator|(State other) const { return {std::max(subgroup, other.subgroup), std::max(block, other.block)}; }
   };
   static constexpr State varying = {Divergence::Varying, Divergence::Varying};

@@ -182,7 +182,7 @@ UniformityAnalysis::State UniformityAnalysis::getLoadState(Operation *op) const 
   if (!kernel || !(kernel.getAccess(argument.getArgNumber()) & KernelOp::ReadOnly))
     return undecided;
   State operands = joinOperands(op), state;
-  for (Scope scope : {Scope::Subgroup, Scope::Block})
+  for (Scope scope : {Scope::subgroup, Scope::block})
     if (operands[scope] != Divergence::Uniform)
       state[scope] = Divergence::Undecided;
   return state;
@@ -197,7 +197,7 @@ static std::optional<int64_t> getTile(Operation *op) {
 bool UniformityAnalysis::coversScope(Operation *op, Scope scope) const {
   constexpr int64_t smallestSubgroup = 4;
   std::optional<int64_t> tile = getTile(op);
-  if (scope == Scope::Subgroup)
+  if (scope == Scope::subgroup)
     return !tile || *tile >= getAlignment();
   int64_t lanes = tile ? *tile : subgroupSize ? subgroupSize : smallestSubgroup;
   return blockThreads && blockThreads <= lanes;
@@ -210,7 +210,7 @@ bool UniformityAnalysis::groupsAreWhole(Operation *op) const {
 
 UniformityAnalysis::State UniformityAnalysis::getCollectiveState(Operation *op) const {
   State joined = joinOperands(op), state;
-  for (Scope scope : {Scope::Subgroup, Scope::Block}) {
+  for (Scope scope : {Scope::subgroup, Scope::block}) {
     bool valueIsUniform = op->getNumOperands() && get(op->getOperand(0))[scope] == Divergence::Uniform;
     state[scope] =
         TypeSwitch<Operation *, Divergence>(op)
@@ -293,9 +293,9 @@ UniformityAnalysis::State UniformityAnalysis::getResultState(Operation *op) cons
 Scope UniformityAnalysis::getRequiredScope(Operation *op) const {
   StringRef name = op->getName().getStringRef();
   if (!name.starts_with("qd.subgroup."))
-    return Scope::Block;
+    return Scope::block;
   std::optional<int64_t> tile = getTile(op);
-  return tile && subgroupSize && *tile > subgroupSize ? Scope::Block : Scope::Subgroup;
+  return tile && subgroupSize && *tile > subgroupSize ? Scope::block : Scope::subgroup;
 }
 
 } // namespace qd

@@ -245,11 +245,11 @@ bool hasWideTileExpansion(Operation *op) {
              AllOp, AnyOp>(op);
 }
 
-Value expandWideTile(Operation *op, int32_t lanes, OpBuilder &builder, const BlockShape &shape, Staging &staging) {
+Values expandWideTile(Operation *op, int32_t lanes, OpBuilder &builder, const BlockShape &shape, Staging &staging) {
   WideTile wide(op, lanes, builder, shape, staging);
-  return TypeSwitch<Operation *, Value>(op)
-      .Case([&](ReduceOp reduce) { return wide.reduce(reduce.getValue(), reduce.getKind(), /*toAll=*/false); })
-      .Case([&](ReduceAllOp reduce) { return wide.reduce(reduce.getValue(), reduce.getKind(), /*toAll=*/true); })
+  return TypeSwitch<Operation *, Values>(op)
+      .Case([&](ReduceOp reduce) { return wide.reduce(reduce.getValues()[0], *reduce.getKind(), /*toAll=*/false); })
+      .Case([&](ReduceAllOp reduce) { return wide.reduce(reduce.getValues()[0], *reduce.getKind(), /*toAll=*/true); })
       .Case([&](ShuffleOp shuffle) { return wide.shuffle(shuffle.getValue(), wide.lane(shuffle)); })
       .Case([&](ShuffleUpOp shuffle) { return wide.shuffleUp(shuffle.getValue(), wide.lane(shuffle)); })
       .Case([&](ShuffleDownOp shuffle) { return wide.shuffleDown(shuffle.getValue(), wide.lane(shuffle)); })
@@ -262,7 +262,7 @@ Value expandWideTile(Operation *op, int32_t lanes, OpBuilder &builder, const Blo
       })
       .Case([&](AllOp vote) { return wide.vote(vote.getPredicate(), /*isAll=*/true); })
       .Case([&](AnyOp vote) { return wide.vote(vote.getPredicate(), /*isAll=*/false); })
-      .Default([](Operation *) { return Value(); });
+      .Default([](Operation *) { return Values(); });
 }
 
 } // namespace qd

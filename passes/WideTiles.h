@@ -59,9 +59,9 @@ private:
 /// Whether `expandWideTile` knows the op.
 bool hasWideTileExpansion(mlir::Operation *op);
 
-/// The result of an op with a tile of `lanes` lanes, more than the subgroup has. Null after a diagnostic.
-mlir::Value expandWideTile(mlir::Operation *op, int32_t lanes, mlir::OpBuilder &builder, const BlockShape &shape,
-                           Staging &staging);
+/// The results of an op with a tile of `lanes` lanes, more than the subgroup has. Empty after a diagnostic.
+Values expandWideTile(mlir::Operation *op, int32_t lanes, mlir::OpBuilder &builder, const BlockShape &shape,
+                      Staging &staging);
 
 } // namespace qd
 

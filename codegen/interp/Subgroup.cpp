@@ -107,12 +107,12 @@ static LaneValue fold(Tile &tile, Kind kind) {
 }
 
 static void runReduce(Tile &tile) {
-  LaneValue result = fold(tile, tile.op<ReduceOp>().getKind());
+  LaneValue result = fold(tile, *tile.op<ReduceOp>().getKind());
   tile.setAll({});
   tile.set(0, result);
 }
 
-static void runReduceAll(Tile &tile) { tile.setAll(fold(tile, tile.op<ReduceAllOp>().getKind())); }
+static void runReduceAll(Tile &tile) { tile.setAll(fold(tile, *tile.op<ReduceAllOp>().getKind())); }
 
 void addSubgroupRules(RuleTable &table) {
   table.addTile<ShuffleOp>(runShuffle);

@@ -80,13 +80,13 @@ UniformityAnalysis &GPUEmitter::getUniformity() {
   return *uniformity;
 }
 
-bool GPUEmitter::isUniform(Value value) { return getUniformity().isUniform(value, Scope::Subgroup); }
+bool GPUEmitter::isUniform(Value value) { return getUniformity().isUniform(value, Scope::subgroup); }
 
 bool GPUEmitter::hasAllLanes(Operation *op) {
   if (hasPartialSubgroup())
     return false;
   return op->getParentOp() == kernel ||
-         getUniformity().getControl(op, Scope::Subgroup).divergence != Divergence::Varying;
+         getUniformity().getControl(op, Scope::subgroup).divergence != Divergence::Varying;
 }
 
 //===----------------------------------------------------------------------===//

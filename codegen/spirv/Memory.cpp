@@ -145,7 +145,7 @@ static LogicalResult lowerSize(KernelLowering &l, Operation *op, const OpRow &) 
 static LogicalResult lowerSharedAlloc(KernelLowering &, Operation *, const OpRow &) { return success(); }
 
 static LogicalResult lowerBlockSync(KernelLowering &l, Operation *, const OpRow &) {
-  Id workgroup = l.getU32(unsigned(Scope::Workgroup));
+  Id workgroup = l.getU32(unsigned(spv::Scope::Workgroup));
   auto semantics =
       MemorySemanticsMask::AcquireRelease | MemorySemanticsMask::UniformMemory | MemorySemanticsMask::WorkgroupMemory;
   l.b.emitVoid(Op::OpControlBarrier, {workgroup, workgroup, l.getU32(unsigned(semantics))});

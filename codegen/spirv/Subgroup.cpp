@@ -28,7 +28,7 @@ template <typename SubgroupOp> static FailureOr<unsigned> getScope(KernelLowerin
                           << l.target.str();
 }
 
-static Id getScopeId(KernelLowering &l) { return l.getU32(unsigned(Scope::Subgroup)); }
+static Id getScopeId(KernelLowering &l) { return l.getU32(unsigned(spv::Scope::Subgroup)); }
 
 static Id maskBits(KernelLowering &l, Id value, uint32_t mask) {
   return l.emitU32(Op::OpBitwiseAnd, {value, l.getU32(mask)});

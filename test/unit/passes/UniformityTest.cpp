@@ -173,7 +173,7 @@ TEST(Uniformity, ClaimsHold) {
       UniformityAnalysis analysis(kernel, assumed);
       for (auto [slot, value] : llvm::enumerate(stored)) {
         const int32_t *values = &y[slot * count];
-        bool inSubgroup = analysis.isUniform(value, Scope::Subgroup), inBlock = analysis.isUniform(value, Scope::Block);
+        bool inSubgroup = analysis.isUniform(value, Scope::subgroup), inBlock = analysis.isUniform(value, Scope::block);
         EXPECT_TRUE(inSubgroup || !inBlock);
         numSubgroupClaims += inSubgroup;
         numBlockClaims += inBlock;
