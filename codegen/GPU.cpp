@@ -9,6 +9,7 @@
 #include "codegen/Codegen.h"
 #include "codegen/Interface.h"
 #include "codegen/OptionLock.h"
+#include "codegen/SelectLast.h"
 #include "codegen/TargetMachine.h"
 #include "codegen/lower/GPUEmitter.h"
 
@@ -81,8 +82,12 @@ std::unique_ptr<llvm::Module> lowerToLLVM(ModuleOp module, const Target &target,
     module.emitError() << "internal error: lowering to " << target.str() << " made invalid LLVM IR: " << errors;
     return nullptr;
   }
-  if (options.optLevel > 0)
-    optimize(*lowered, **machine, options.optLevel);
+  if (options.optLevel == 0)
+    return lowered;
+  optimize(*lowered, **machine, options.optLevel);
+  if (target.getBackend() == Backend::NVPTX)
+    for (llvm::Function &function : *lowered)
+      selectLast(function);
   return lowered;
 }
 
