@@ -14,7 +14,7 @@ namespace qd {
 static void lowerSyncNVPTX(GPUEmitter &e, Operation *) {
   // bar.sync and bar.warp.sync order the memory accesses of the threads that take part (PTX ISA, 9.7.13).
   if (e.getKernel().getNumThreads() <= e.target.subgroupSize)
-    e.b.CreateIntrinsic(Intrinsic::nvvm_bar_warp_sync, {getMemberMask(e)});
+    e.b.CreateIntrinsic(Intrinsic::nvvm_bar_warp_sync, {nvptx::getMemberMask(e)});
   else
     e.b.CreateIntrinsic(Intrinsic::nvvm_barrier_cta_sync_aligned_all, {e.b.getInt32(0)});
 }

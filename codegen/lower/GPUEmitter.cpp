@@ -82,6 +82,11 @@ UniformityAnalysis &GPUEmitter::getUniformity() {
 
 bool GPUEmitter::isUniform(Value value) { return getUniformity().isUniform(value, Scope::subgroup); }
 
+bool GPUEmitter::isReachedByAll(Operation *op) {
+  return op->getParentOp() == kernel ||
+         getUniformity().getControl(op, Scope::subgroup).divergence == Divergence::Uniform;
+}
+
 bool GPUEmitter::hasAllLanes(Operation *op) {
   if (hasPartialSubgroup())
     return false;
@@ -100,7 +105,7 @@ LogicalResult GPUEmitter::emitRegion(Region &region) {
   return success();
 }
 
-static Lowering findLowering(Operation *op, bool isNVPTX) {
+static Lowering findLowering(Operation *op, const Target &target) {
   static const llvm::StringMap<LoweringRow> index = [] {
     llvm::StringMap<LoweringRow> map;
     for (auto rows : {getIndexLowerings(), getMemoryLowerings(), getBlockLowerings(), getSubgroupLowerings()})
@@ -109,13 +114,13 @@ static Lowering findLowering(Operation *op, bool isNVPTX) {
     return map;
   }();
   auto row = index.find(op->getName().getStringRef());
-  if (row == index.end())
+  if (row == index.end() || (row->second.needs & ~target.chip->capabilities))
     return nullptr;
-  return isNVPTX ? row->second.nvptx : row->second.amdgcn;
+  return target.getBackend() == Backend::NVPTX ? row->second.nvptx : row->second.amdgcn;
 }
 
 LogicalResult GPUEmitter::emitOp(Operation *op) {
-  if (Lowering lower = findLowering(op, isNVPTX())) {
+  if (Lowering lower = findLowering(op, target)) {
     lower(*this, op);
     return success();
   }

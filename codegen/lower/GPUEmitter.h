@@ -29,6 +29,7 @@ using Lowering = void (*)(GPUEmitter &, mlir::Operation *);
 struct LoweringRow {
   const char *name; ///< the op
   Lowering nvptx, amdgcn;
+  uint32_t needs = 0; ///< Capability bits without which a chip does not have the op
 };
 
 llvm::ArrayRef<LoweringRow> getIndexLowerings();
@@ -57,6 +58,8 @@ public:
   bool isNVPTX() const { return target.getBackend() == Backend::NVPTX; }
   /// Whether the block's last subgroup lacks lanes.
   bool hasPartialSubgroup() { return kernel.getNumThreads() % target.subgroupSize != 0; }
+  /// Whether it is proven that all lanes that exist reach `op` together.
+  bool isReachedByAll(mlir::Operation *op);
   /// Whether every lane of a whole subgroup reaches `op` with the others, as far as its conditions tell.
   bool hasAllLanes(mlir::Operation *op);
   /// Whether all lanes of a subgroup that compute `value` together compute the same.

@@ -1,17 +1,12 @@
 //===- Subgroup.cpp - subgroup ops on NVPTX and AMDGCN ------------------------------------------===//
 //
-// The rules for edges are those of ir/ops/Subgroup.td. NVPTX has them in shfl.sync itself: its operand c holds a
-// segment mask, which confines lanes to a tile, and a clamp, past which a lane keeps its own value (PTX ISA, 9.7.9.6).
-// It takes offsets modulo 32 though, so offsets of a tile or more are dealt with here.
+// Purpose: the table of the ops that remain after expansion, and what both columns share.
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/lower/Subgroup.h"
 
-#include "llvm/IR/IntrinsicsNVPTX.h"
-
 using namespace mlir;
-namespace Intrinsic = llvm::Intrinsic;
 
 namespace qd {
 
@@ -32,105 +27,31 @@ llvm::Value *moveAsWords(GPUEmitter &e, llvm::Value *value,
   return e.b.CreateBitCast(e.b.CreateTrunc(moved, bits), type);
 }
 
-template <typename Op> static unsigned getTile(GPUEmitter &e, Op op) {
-  return op.getTile().value_or(e.target.subgroupSize);
-}
-
-/// The lane, offset or mask of a shuffle as an i32.
-template <typename Op> static llvm::Value *getLaneOperand(GPUEmitter &e, Op op) {
-  return op.getLane() ? e.get(op.getLane()) : e.b.getInt32(*op.getStaticLane());
-}
-
-//===----------------------------------------------------------------------===//
-// NVPTX
-//===----------------------------------------------------------------------===//
-
-llvm::Value *getMemberMask(GPUEmitter &e) {
-  int64_t threads = e.getKernel().getNumThreads();
-  if (threads % 32 == 0)
-    return e.b.getInt32(~0u);
-  llvm::Value *partial = e.b.getInt32((1u << (threads % 32)) - 1);
-  if (threads < 32)
-    return partial;
-  llvm::Value *isLast = e.b.CreateICmpUGE(e.getThreadIndex(), e.b.getInt32(threads & ~31));
-  return e.b.CreateSelect(isLast, partial, e.b.getInt32(~0u));
-}
-
-namespace {
-enum class Shfl { Idx, Up, Down, Bfly };
-}
-
-static llvm::Value *emitShfl(GPUEmitter &e, Shfl mode, llvm::Value *value, llvm::Value *lane, unsigned tile) {
-  static constexpr Intrinsic::ID words[] = {Intrinsic::nvvm_shfl_sync_idx_i32, Intrinsic::nvvm_shfl_sync_up_i32,
-                                            Intrinsic::nvvm_shfl_sync_down_i32, Intrinsic::nvvm_shfl_sync_bfly_i32};
-  static constexpr Intrinsic::ID floats[] = {Intrinsic::nvvm_shfl_sync_idx_f32, Intrinsic::nvvm_shfl_sync_up_f32,
-                                             Intrinsic::nvvm_shfl_sync_down_f32, Intrinsic::nvvm_shfl_sync_bfly_f32};
-  llvm::Value *mask = getMemberMask(e);
-  llvm::Value *control = e.b.getInt32(((32 - tile) << 8) | (mode == Shfl::Up ? 0 : 31));
-  if (value->getType()->isFloatTy())
-    return e.b.CreateIntrinsic(floats[unsigned(mode)], {mask, value, lane, control});
-  return moveAsWords(e, value, [&](llvm::Value *word) {
-    return e.b.CreateIntrinsic(words[unsigned(mode)], {mask, word, lane, control});
-  });
-}
-
-/// shuffle and broadcast: the lane counts modulo the tile.
-template <typename Op> static void lowerShuffleNVPTX(GPUEmitter &e, Operation *op) {
-  auto shuffle = cast<Op>(op);
-  e.set(shuffle, emitShfl(e, Shfl::Idx, e.get(shuffle.getValue()), getLaneOperand(e, shuffle), getTile(e, shuffle)));
-}
-
-static void lowerBroadcastFirstNVPTX(GPUEmitter &e, Operation *op) {
-  auto broadcast = cast<BroadcastFirstOp>(op);
-  e.set(broadcast, emitShfl(e, Shfl::Idx, e.get(broadcast.getValue()), e.b.getInt32(0), getTile(e, broadcast)));
-}
-
-static void lowerShuffleXorNVPTX(GPUEmitter &e, Operation *op) {
-  auto shuffle = cast<ShuffleXorOp>(op);
-  unsigned tile = getTile(e, shuffle);
-  llvm::Value *mask = e.b.CreateAnd(getLaneOperand(e, shuffle), e.b.getInt32(tile - 1));
-  e.set(shuffle, emitShfl(e, Shfl::Bfly, e.get(shuffle.getValue()), mask, tile));
-}
-
-/// shuffle_up and shuffle_down.
-template <typename Op, Shfl mode> static void lowerShuffleEdgeNVPTX(GPUEmitter &e, Operation *op) {
-  auto shuffle = cast<Op>(op);
-  unsigned tile = getTile(e, shuffle);
-  llvm::Value *value = e.get(shuffle.getValue()), *offset = getLaneOperand(e, shuffle);
-  llvm::Value *moved = emitShfl(e, mode, value, offset, tile);
-  if (!shuffle.getPoisonEdge())
-    moved = e.b.CreateSelect(e.b.CreateICmpULT(offset, e.b.getInt32(tile)), moved, value);
-  e.set(shuffle, moved);
-}
-
-template <Intrinsic::ID vote> static void lowerVoteNVPTX(GPUEmitter &e, Operation *op) {
-  e.set(op->getResult(0), e.b.CreateIntrinsic(vote, {getMemberMask(e), e.get(op->getOperand(0))}));
-}
-
-static void lowerBallotNVPTX(GPUEmitter &e, Operation *op) {
-  llvm::Value *bits =
-      e.b.CreateIntrinsic(Intrinsic::nvvm_vote_ballot_sync, {getMemberMask(e), e.get(op->getOperand(0))});
-  e.set(op->getResult(0), e.b.CreateZExt(bits, e.b.getInt64Ty()));
-}
-
-//===----------------------------------------------------------------------===//
-// The table
-//===----------------------------------------------------------------------===//
-
 llvm::ArrayRef<LoweringRow> getSubgroupLowerings() {
   static constexpr LoweringRow rows[] = {
-      // op, nvptx, amdgcn
-      {"qd.subgroup.shuffle", lowerShuffleNVPTX<ShuffleOp>, amdgcn::lowerShuffle},
-      {"qd.subgroup.broadcast", lowerShuffleNVPTX<BroadcastOp>, amdgcn::lowerBroadcast},
-      {"qd.subgroup.broadcast_first", lowerBroadcastFirstNVPTX, amdgcn::lowerBroadcastFirst},
-      {"qd.subgroup.shuffle_xor", lowerShuffleXorNVPTX, amdgcn::lowerShuffleXor},
-      {"qd.subgroup.shuffle_up", lowerShuffleEdgeNVPTX<ShuffleUpOp, Shfl::Up>,
-       amdgcn::lowerShuffleUp},
-      {"qd.subgroup.shuffle_down", lowerShuffleEdgeNVPTX<ShuffleDownOp, Shfl::Down>,
-       amdgcn::lowerShuffleDown},
-      {"qd.subgroup.ballot", lowerBallotNVPTX, amdgcn::lowerBallot},
-      {"qd.subgroup.all", lowerVoteNVPTX<Intrinsic::nvvm_vote_all_sync>, amdgcn::lowerAll},
-      {"qd.subgroup.any", lowerVoteNVPTX<Intrinsic::nvvm_vote_any_sync>, amdgcn::lowerAny},
+      // op, nvptx, amdgcn, needs
+      {"qd.subgroup.shuffle", nvptx::lowerShuffle, amdgcn::lowerShuffle},
+      {"qd.subgroup.broadcast", nvptx::lowerBroadcast, amdgcn::lowerBroadcast},
+      {"qd.subgroup.broadcast_first", nvptx::lowerBroadcastFirst, amdgcn::lowerBroadcastFirst},
+      {"qd.subgroup.shuffle_xor", nvptx::lowerShuffleXor, amdgcn::lowerShuffleXor},
+      {"qd.subgroup.shuffle_up", nvptx::lowerShuffleUp, amdgcn::lowerShuffleUp},
+      {"qd.subgroup.shuffle_down", nvptx::lowerShuffleDown, amdgcn::lowerShuffleDown},
+      {"qd.subgroup.ballot", nvptx::lowerBallot, amdgcn::lowerBallot},
+      {"qd.subgroup.all", nvptx::lowerAll, amdgcn::lowerAll},
+      {"qd.subgroup.any", nvptx::lowerAny, amdgcn::lowerAny},
+      {"qd.subgroup.all_equal", nvptx::lowerAllEqual, nullptr, VoteUni},
+      {"qd.subgroup.active_mask", nvptx::lowerActiveMask, amdgcn::lowerActiveMask},
+      {"qd.subgroup.match_any", nvptx::lowerMatchAny, nullptr, MatchSync},
+      {"qd.subgroup.match_all", nvptx::lowerMatchAll, nullptr, MatchSync},
+      {"qd.subgroup.reduce_all", nvptx::lowerReduceAll, nullptr, ReduxSync},
+      {"qd.subgroup.lanemask_lt", nvptx::lowerLaneMask, nullptr, LaneMaskRegister},
+      {"qd.subgroup.lanemask_le", nvptx::lowerLaneMask, nullptr, LaneMaskRegister},
+      {"qd.subgroup.lanemask_eq", nvptx::lowerLaneMask, nullptr, LaneMaskRegister},
+      {"qd.subgroup.lanemask_ge", nvptx::lowerLaneMask, nullptr, LaneMaskRegister},
+      {"qd.subgroup.lanemask_gt", nvptx::lowerLaneMask, nullptr, LaneMaskRegister},
+      {"qd.assume_uniform", nvptx::lowerAssumeUniform, amdgcn::lowerAssumeUniform},
+      {"qd.subgroup.sync", nvptx::lowerSync, amdgcn::lowerSync},
+      {"qd.subgroup.mem_fence", nvptx::lowerMemFence, amdgcn::lowerMemFence},
   };
   return rows;
 }

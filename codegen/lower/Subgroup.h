@@ -7,13 +7,44 @@
 
 namespace qd {
 
-/// NVPTX: the lanes of this subgroup that exist, as the member mask of .sync instructions (i32).
-llvm::Value *getMemberMask(GPUEmitter &e);
-
 /// Applies `move`, which moves an i32 between lanes, to a value of any scalar type: narrower ones are widened,
 /// 64-bit ones go as two halves.
 llvm::Value *moveAsWords(GPUEmitter &e, llvm::Value *value,
                          llvm::function_ref<llvm::Value *(llvm::Value *word)> move);
+
+template <typename Op> unsigned getTile(GPUEmitter &e, Op op) {
+  return op.getTile().value_or(e.target.subgroupSize);
+}
+
+/// The lane, offset or mask of a shuffle as an i32.
+template <typename Op> llvm::Value *getLaneOperand(GPUEmitter &e, Op op) {
+  return op.getLane() ? e.get(op.getLane()) : e.b.getInt32(*op.getStaticLane());
+}
+
+/// The NVPTX column.
+namespace nvptx {
+/// The lanes of this subgroup that exist, as the member mask of .sync instructions (i32).
+llvm::Value *getMemberMask(GPUEmitter &e);
+
+void lowerShuffle(GPUEmitter &e, mlir::Operation *op);
+void lowerBroadcast(GPUEmitter &e, mlir::Operation *op);
+void lowerBroadcastFirst(GPUEmitter &e, mlir::Operation *op);
+void lowerShuffleXor(GPUEmitter &e, mlir::Operation *op);
+void lowerShuffleUp(GPUEmitter &e, mlir::Operation *op);
+void lowerShuffleDown(GPUEmitter &e, mlir::Operation *op);
+void lowerBallot(GPUEmitter &e, mlir::Operation *op);
+void lowerAll(GPUEmitter &e, mlir::Operation *op);
+void lowerAny(GPUEmitter &e, mlir::Operation *op);
+void lowerAllEqual(GPUEmitter &e, mlir::Operation *op);
+void lowerActiveMask(GPUEmitter &e, mlir::Operation *op);
+void lowerMatchAny(GPUEmitter &e, mlir::Operation *op);
+void lowerMatchAll(GPUEmitter &e, mlir::Operation *op);
+void lowerReduceAll(GPUEmitter &e, mlir::Operation *op);
+void lowerLaneMask(GPUEmitter &e, mlir::Operation *op);
+void lowerAssumeUniform(GPUEmitter &e, mlir::Operation *op);
+void lowerSync(GPUEmitter &e, mlir::Operation *op);
+void lowerMemFence(GPUEmitter &e, mlir::Operation *op);
+} // namespace nvptx
 
 /// The AMDGCN column.
 namespace amdgcn {
@@ -26,6 +57,10 @@ void lowerShuffleDown(GPUEmitter &e, mlir::Operation *op);
 void lowerBallot(GPUEmitter &e, mlir::Operation *op);
 void lowerAll(GPUEmitter &e, mlir::Operation *op);
 void lowerAny(GPUEmitter &e, mlir::Operation *op);
+void lowerActiveMask(GPUEmitter &e, mlir::Operation *op);
+void lowerAssumeUniform(GPUEmitter &e, mlir::Operation *op);
+void lowerSync(GPUEmitter &e, mlir::Operation *op);
+void lowerMemFence(GPUEmitter &e, mlir::Operation *op);
 } // namespace amdgcn
 
 } // namespace qd

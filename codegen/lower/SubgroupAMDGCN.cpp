@@ -164,9 +164,12 @@ static llvm::Value *emitRead(GPUEmitter &e, bool hasAllLanes, llvm::Value *value
 namespace {
 /// What a shuffle op asks for.
 struct Shuffle {
-  template <typename Op> Shuffle(GPUEmitter &e, Op op) : tile(op.getTile().value_or(e.target.subgroupSize)) {
+  template <typename Op> Shuffle(GPUEmitter &e, Op op) : tile(getTile(e, op)) {
     value = e.get(op.getValue());
     hasAllLanes = e.hasAllLanes(op);
+    // Members may be some of the lanes even where the conditions do not tell.
+    if constexpr (std::is_same_v<Op, ShuffleOp>)
+      hasAllLanes = hasAllLanes && (!op.getMembers() || e.isReachedByAll(op));
     if constexpr (!std::is_same_v<Op, BroadcastFirstOp>) {
       constant = op.getConstantLane();
       isUniform = op.getLane() && e.isUniform(op.getLane());
@@ -290,8 +293,15 @@ void amdgcn::lowerShuffleDown(GPUEmitter &e, Operation *op) { lowerShift(e, cast
 // Votes
 //===----------------------------------------------------------------------===//
 
+/// Lanes that are not here have no bit: EXEC sees to that.
 void amdgcn::lowerBallot(GPUEmitter &e, Operation *op) {
-  e.set(op->getResult(0), emitBallot(e, e.get(op->getOperand(0))));
+  auto ballot = cast<BallotOp>(op);
+  llvm::Value *bits = emitBallot(e, e.get(ballot.getPredicate()));
+  e.set(ballot, ballot.getMembers() ? e.b.CreateAnd(bits, e.get(ballot.getMembers())) : bits);
+}
+
+void amdgcn::lowerActiveMask(GPUEmitter &e, Operation *op) {
+  e.set(op->getResult(0), emitBallot(e, e.b.getTrue()));
 }
 
 void amdgcn::lowerAny(GPUEmitter &e, Operation *op) {
@@ -303,5 +313,34 @@ void amdgcn::lowerAll(GPUEmitter &e, Operation *op) {
   llvm::Value *failing = emitBallot(e, e.b.CreateNot(e.get(op->getOperand(0))));
   e.set(op->getResult(0), e.b.CreateICmpEQ(failing, e.b.getInt64(0)));
 }
+
+//===----------------------------------------------------------------------===//
+// Uniform values and order
+//===----------------------------------------------------------------------===//
+
+/// Integers decide branches, lanes and addresses, which cost less from scalar registers: there the first lane's value
+/// goes, and of a predicate whether any lane has it. Arithmetic on floats has no scalar form to gain.
+void amdgcn::lowerAssumeUniform(GPUEmitter &e, Operation *op) {
+  llvm::Value *value = e.get(op->getOperand(0));
+  llvm::Type *type = value->getType();
+  if (type->isIntegerTy(1))
+    value = e.b.CreateICmpNE(emitBallot(e, value), e.b.getInt64(0));
+  else if (type->isIntegerTy(32) || type->isIntegerTy(64))
+    value = e.b.CreateIntrinsic(Intrinsic::amdgcn_readfirstlane, {type}, {value});
+  e.set(op->getResult(0), value);
+}
+
+static void emitWaveFence(GPUEmitter &e, llvm::AtomicOrdering ordering) {
+  e.b.CreateFence(ordering, e.module.getContext().getOrInsertSyncScopeID("wavefront"));
+}
+
+/// A wave's lanes are never apart: only the compiler must keep the order.
+void amdgcn::lowerSync(GPUEmitter &e, Operation *) {
+  emitWaveFence(e, llvm::AtomicOrdering::Release);
+  e.b.CreateIntrinsic(Intrinsic::amdgcn_wave_barrier, {});
+  emitWaveFence(e, llvm::AtomicOrdering::Acquire);
+}
+
+void amdgcn::lowerMemFence(GPUEmitter &e, Operation *) { emitWaveFence(e, llvm::AtomicOrdering::AcquireRelease); }
 
 } // namespace qd
