@@ -71,7 +71,8 @@ private:
   Value expandThreadId(Location loc, Dim dim, Type type);
 
   int32_t getLanes(std::optional<int32_t> tile) { return tile ? *tile : shape.subgroupSize; }
-  std::optional<int32_t> getClause(int32_t lanes) { return getTileClause(shape, lanes); }
+  std::optional<int32_t> getClause(int32_t lanes) { return shape.getTileClause(lanes); }
+  LaneBuilder lanesAt(Location loc) { return LaneBuilder(builder, loc, shape); }
   Value constant(Location loc, Type type, int64_t value) {
     return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
   }
@@ -236,10 +237,10 @@ Values Expander::expandOp(Operation *op) {
   Location loc = op->getLoc();
   return TypeSwitch<Operation *, Values>(op)
       .Case([&](ReduceOp reduce) {
-        return buildReduce(builder, loc, shape, *reduce.getKind(), reduce.getValues()[0], getLanes(reduce.getTile()));
+        return buildReduce(lanesAt(loc), Combiner(reduce), reduce.getValues(), getLanes(reduce.getTile()));
       })
       .Case([&](ReduceAllOp reduce) {
-        return buildReduceAll(builder, loc, shape, *reduce.getKind(), reduce.getValues()[0], getLanes(reduce.getTile()));
+        return buildReduceAll(lanesAt(loc), Combiner(reduce), reduce.getValues(), getLanes(reduce.getTile()));
       })
       .Case([&](BroadcastFirstOp broadcast) -> Value {
         int32_t lanes = getLanes(broadcast.getTile());
@@ -252,10 +253,10 @@ Values Expander::expandOp(Operation *op) {
       .Case([&](ShuffleXorOp shuffle) { return expandXor(shuffle); })
       .Case<ShuffleUpOp, ShuffleDownOp>([&](auto shuffle) { return expandShift(shuffle); })
       .Case([&](AllOp vote) {
-        return buildVote(builder, loc, shape, /*isAll=*/true, vote.getPredicate(), getLanes(vote.getTile()));
+        return buildVote(lanesAt(loc), /*isAll=*/true, vote.getPredicate(), getLanes(vote.getTile()));
       })
       .Case([&](AnyOp vote) {
-        return buildVote(builder, loc, shape, /*isAll=*/false, vote.getPredicate(), getLanes(vote.getTile()));
+        return buildVote(lanesAt(loc), /*isAll=*/false, vote.getPredicate(), getLanes(vote.getTile()));
       })
       .Case([&](ElectOp elect) { return expandElect(elect); })
       .Case([&](SubgroupSizeOp size) { return constant(loc, size.getType(), shape.subgroupSize); })
@@ -321,6 +322,11 @@ LogicalResult Expander::expandBlock(Block &block) {
     }
     if (!isa<QDDialect>(op.getDialect()))
       continue;
+    // A `combine` region holds no collective op.
+    for (Region &region : op.getRegions())
+      for (Block &combiner : region)
+        if (failed(expandBlock(combiner)))
+          return failure();
     if (isa<BlockSyncOp>(op))
       staging.noteSync();
     builder.setInsertionPoint(&op);

@@ -10,6 +10,7 @@
 // and its butterfly, which uses shuffle_xor and leaves the result in every lane. After the step of distance d,
 // lane i (a multiple of 2d) holds lanes [i, i + 2d) in order. Only those lanes count, and their source never leaves
 // the aligned group of 2d lanes, so the shuffle names that group: the narrower, the cheaper on some targets.
+// In the butterfly half of the lanes hold the higher values: operands that must not change places are selected.
 //
 // A vote of a tile is one ballot, of which a lane looks at its own tile's bits:
 //
@@ -21,8 +22,6 @@
 
 #include "passes/LaneTree.h"
 
-#include "ir/Kind.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -30,88 +29,85 @@ using namespace mlir;
 
 namespace qd {
 
-std::optional<int32_t> getTileClause(const BlockShape &shape, int32_t lanes) {
-  if (lanes == shape.subgroupSize)
-    return std::nullopt;
-  return lanes;
-}
-
-/// A block smaller than the subgroup whose size is a power of two is a tile of which nothing is missing.
-static int32_t narrowToBlock(const BlockShape &shape, int32_t lanes) {
-  bool blockIsTile = shape.threads < lanes && llvm::isPowerOf2_32(shape.threads);
-  return blockIsTile ? shape.threads : lanes;
-}
-
-/// Lanes of the group that are present where it is partial, else 0.
-static int32_t getPartialLanes(const BlockShape &shape, int32_t lanes) {
-  return lanes == shape.subgroupSize ? shape.getPartialLanes() : 0;
-}
-
 /// Whether the tree of `lanes` lanes ends with reads of its groups of `distance` lanes.
 static bool endsWithReads(const BlockShape &shape, int32_t lanes, int32_t distance) {
   return distance == shape.readLanes && lanes == shape.subgroupSize && !shape.getPartialLanes();
 }
 
 /// Combines the values of the first lanes of all groups, in every lane of the subgroup.
-static Value buildReads(OpBuilder &builder, Location loc, const BlockShape &shape, Kind kind, Value value) {
-  SmallVector<Value> groups;
+static Values buildReads(const LaneBuilder &builder, const Combiner &combiner, ValueRange values) {
+  const BlockShape &shape = builder.shape;
+  SmallVector<Values> groups;
   for (int32_t lane = 0; lane < shape.subgroupSize; lane += shape.readLanes)
-    groups.push_back(BroadcastOp::create(builder, loc, value, lane, std::nullopt));
+    groups.push_back(builder.broadcast(values, lane, shape.subgroupSize));
   for (; groups.size() > 1; groups.resize(groups.size() / 2))
     for (size_t i = 0; i < groups.size() / 2; ++i)
-      groups[i] = createKindOp(builder, loc, kind, groups[2 * i], groups[2 * i + 1]);
+      groups[i] = combiner.combine(builder.b, builder.loc, groups[2 * i], groups[2 * i + 1]);
   return groups.front();
 }
 
-Value buildReduce(OpBuilder &builder, Location loc, const BlockShape &shape, Kind kind, Value value, int32_t lanes) {
-  lanes = narrowToBlock(shape, lanes);
-  int32_t partial = getPartialLanes(shape, lanes);
+Values buildReduce(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
+  const BlockShape &shape = builder.shape;
+  lanes = shape.narrowToBlock(lanes);
+  int32_t partial = shape.getPartialLanes(lanes);
   Value threadIndex;
   // A distance that no thread of the block spans has nothing to combine.
   for (int32_t distance = 1; distance < lanes && distance < shape.threads; distance *= 2) {
     if (endsWithReads(shape, lanes, distance))
-      return buildReads(builder, loc, shape, kind, value);
-    std::optional<int32_t> clause = getTileClause(shape, 2 * distance);
-    if (shape.threads % (2 * distance))
-      clause = std::nullopt; // such groups straddle the block's end
-    Value other = ShuffleDownOp::create(builder, loc, value, distance, clause, /*poisonEdge=*/true);
-    Value combined = createKindOp(builder, loc, kind, value, other);
+      return buildReads(builder, combiner, values);
+    // Groups that straddle the block's end are no tiles.
+    int32_t group = shape.threads % (2 * distance) ? shape.subgroupSize : 2 * distance;
+    Values higher = builder.shift<ShuffleDownOp>(values, distance, group, combiner.takesPoison());
     // Where the present lanes are whole groups of 2d, each present lane that counts has its partner.
     if (partial % (2 * distance) == 0) {
-      value = combined;
+      values = combiner.combine(builder.b, builder.loc, values, higher);
       continue;
     }
     if (!threadIndex)
-      threadIndex = ThreadIndexOp::create(builder, loc, builder.getI32Type());
-    Value bound = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(shape.threads - distance));
-    Value hasPartner = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, threadIndex, bound);
-    value = arith::SelectOp::create(builder, loc, hasPartner, combined, value);
+      threadIndex = ThreadIndexOp::create(builder.b, builder.loc, builder.i32);
+    Value hasPartner = builder.compare(arith::CmpIPredicate::slt, threadIndex, shape.threads - distance);
+    if (!combiner.takesPoison())
+      higher = builder.select(hasPartner, higher, values);
+    Values combined = combiner.combine(builder.b, builder.loc, values, higher);
+    values = builder.select(hasPartner, combined, values);
   }
-  return value;
+  return values;
 }
 
-Value buildReduceAll(OpBuilder &builder, Location loc, const BlockShape &shape, Kind kind, Value value,
-                     int32_t lanes) {
-  lanes = narrowToBlock(shape, lanes);
-  if (getPartialLanes(shape, lanes)) {
+Values buildReduceAll(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
+  const BlockShape &shape = builder.shape;
+  lanes = shape.narrowToBlock(lanes);
+  if (shape.getPartialLanes(lanes)) {
     // A butterfly would read missing lanes on the way to lanes that are present.
-    Value reduced = buildReduce(builder, loc, shape, kind, value, lanes);
-    return BroadcastOp::create(builder, loc, reduced, int32_t(0), getTileClause(shape, lanes));
+    Values reduced = buildReduce(builder, combiner, values, lanes);
+    return builder.broadcast(reduced, int32_t(0), lanes);
   }
+  Value lane;
   for (int32_t distance = 1; distance < lanes; distance *= 2) {
     if (endsWithReads(shape, lanes, distance))
-      return buildReads(builder, loc, shape, kind, value);
+      return buildReads(builder, combiner, values);
     // All lanes of the other group hold the same. Below 16 the group read backwards is one instruction on every
     // AMD chip, which a distance of 4 is not.
     int32_t mask = distance < 16 ? 2 * distance - 1 : distance;
-    Value other = ShuffleXorOp::create(builder, loc, value, mask, std::nullopt);
-    value = createKindOp(builder, loc, kind, value, other);
+    Values other = builder.shuffleXor(values, mask);
+    if (combiner.isCommutative()) {
+      values = combiner.combine(builder.b, builder.loc, values, other);
+      continue;
+    }
+    if (!lane)
+      lane = builder.lane(shape.subgroupSize);
+    Value isLower =
+        builder.compare(arith::CmpIPredicate::eq, builder.create<arith::AndIOp>(lane, distance), int64_t(0));
+    Values lower = builder.select(isLower, values, other), higher = builder.select(isLower, other, values);
+    values = combiner.combine(builder.b, builder.loc, lower, higher);
   }
-  return value;
+  return values;
 }
 
-Value buildVote(OpBuilder &builder, Location loc, const BlockShape &shape, bool isAll, Value predicate,
-                int32_t lanes) {
+Value buildVote(const LaneBuilder &lanesOf, bool isAll, Value predicate, int32_t lanes) {
+  OpBuilder &builder = lanesOf.b;
+  Location loc = lanesOf.loc;
+  const BlockShape &shape = lanesOf.shape;
   if (lanes == 1)
     return predicate;
   Type i1 = builder.getI1Type();

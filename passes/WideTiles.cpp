@@ -13,8 +13,6 @@
 
 #include "passes/WideTiles.h"
 
-#include "ir/Kind.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -63,32 +61,54 @@ void Staging::sync(OpBuilder &builder, Location loc) {
   ++numSyncs;
 }
 
-Value Staging::acquire(OpBuilder &builder, Operation *user, Type element, int64_t count) {
+void Staging::publish(OpBuilder &builder, Location loc, ValueRange written) {
+  sync(builder, loc);
+  for (Value array : written)
+    state.arrays.insert(array.getDefiningOp());
+}
+
+/// An array that is read no more and not among those taken: one of the kernel's own, of which there may be
+/// `maxArrays`, or a new one. Null where there is none without a barrier or more memory.
+SharedAllocOp Staging::find(OpBuilder &builder, Location loc, SharedType type, size_t maxArrays, ValueRange taken) {
+  if (state.all)
+    return {};
+  size_t numArrays = 0;
+  for (SharedAllocOp array : arrays) {
+    if (array.getType() != type)
+      continue;
+    if (!state.arrays.contains(array) && !llvm::is_contained(taken, array.getResult()))
+      return array;
+    ++numArrays;
+  }
+  return numArrays < maxArrays ? allocate(builder, loc, type) : SharedAllocOp();
+}
+
+Values Staging::acquire(OpBuilder &builder, Operation *user, TypeRange elements, int64_t count) {
   // Two arrays in turn need no barriers but the one that each use has between its writes and reads.
-  constexpr unsigned maxArrays = 2;
+  constexpr size_t turns = 2;
   ++numUses;
   Location loc = user->getLoc();
-  auto type = SharedType::get(builder.getContext(), {count}, element);
-  SmallVector<SharedAllocOp> candidates;
-  llvm::copy_if(arrays, std::back_inserter(candidates), [&](SharedAllocOp array) { return array.getType() == type; });
-  if (!state.all)
-    for (SharedAllocOp array : candidates)
-      if (!state.arrays.contains(array))
-        return array;
-
-  bool allocates = candidates.empty() || (!state.all && candidates.size() < maxArrays);
-  if (allocates)
-    if (SharedAllocOp array = allocate(builder, loc, type)) {
-      if (state.all)
-        sync(builder, loc);
-      return array;
+  int64_t bytesNeeded = 0;
+  // In a loop a new array, too, was read by the round before.
+  for (bool isSynced : {false, true}) {
+    if (isSynced)
+      sync(builder, loc);
+    Values found;
+    for (Type element : elements) {
+      auto type = SharedType::get(builder.getContext(), {count}, element);
+      size_t maxArrays = turns * llvm::count(elements, element);
+      SharedAllocOp array = find(builder, loc, type, maxArrays, found);
+      if (!array)
+        break;
+      found.push_back(array);
     }
-  if (!candidates.empty()) {
-    sync(builder, loc);
-    return candidates.front();
+    if (found.size() == elements.size())
+      return found;
   }
-  user->emitOpError() << "needs " << count * getStorageBytes(element) << " bytes of shared memory beside the kernel's "
-                      << bytes << ", of " << target.chip->sharedBytes << " on " << target.str();
+  for (Type element : elements)
+    bytesNeeded += count * getStorageBytes(element);
+  user->emitOpError() << "needs " << bytesNeeded << " bytes of shared memory beside the kernel's " << bytes << ", of "
+                      << target.chip->sharedBytes << " on " << target.str();
   return {};
 }
 
@@ -97,25 +117,25 @@ Value Staging::acquire(OpBuilder &builder, Operation *user, Type element, int64_
 //===----------------------------------------------------------------------===//
 
 namespace {
-using Combine = llvm::function_ref<Value(Value, Value)>;
-using CombineLanes = llvm::function_ref<Value(Value, int32_t)>;
+using Combine = llvm::function_ref<Values(ValueRange, ValueRange)>;
+using CombineLanes = llvm::function_ref<Values(ValueRange, int32_t)>;
 
 /// Builds the expansion of one op.
 class WideTile {
 public:
   WideTile(Operation *op, int32_t lanes, OpBuilder &builder, const BlockShape &shape, Staging &staging)
       : op(op), lanes(lanes), b(builder), loc(op->getLoc()), shape(shape), staging(staging), i32(b.getI32Type()),
-        thread(ThreadIndexOp::create(b, loc, i32)) {}
+        at(builder, loc, shape), thread(ThreadIndexOp::create(b, loc, i32)) {}
 
-  Value shuffle(Value value, Value lane) { return exchange(value, inTile(bitAnd(lane, lanes - 1))); }
-  Value shuffleUp(Value value, Value offset);
-  Value shuffleDown(Value value, Value offset);
-  Value shuffleXor(Value value, Value mask) {
-    return exchange(value, b.createOrFold<arith::XOrIOp>(loc, thread, bitAnd(mask, lanes - 1)));
+  Values shuffle(ValueRange values, Value lane) { return exchange(values, inTile(bitAnd(lane, lanes - 1))); }
+  Values shuffleUp(ValueRange values, Value offset);
+  Values shuffleDown(ValueRange values, Value offset);
+  Values shuffleXor(ValueRange values, Value mask) {
+    return exchange(values, b.createOrFold<arith::XOrIOp>(loc, thread, bitAnd(mask, lanes - 1)));
   }
-  Value broadcast(Value value, int32_t lane);
-  Value reduce(Value value, Kind kind, bool toAll);
-  Value vote(Value predicate, bool isAll);
+  Values broadcast(ValueRange values, int32_t lane);
+  Values reduce(ValueRange values, const Combiner &combiner, bool toAll);
+  Values vote(Value predicate, bool isAll);
 
   /// The lane operand of a shuffle-like op as a value.
   template <typename Op> Value lane(Op shuffle) {
@@ -123,9 +143,9 @@ public:
   }
 
 private:
-  Value exchange(Value value, Value sourceThread);
-  Value combineSubgroups(Value partial, int32_t lanes, Combine combine, CombineLanes inSubgroup,
-                         CombineLanes inLastSubgroup);
+  Values exchange(ValueRange values, Value sourceThread);
+  Values combineSubgroups(ValueRange partial, int32_t lanes, Combine combine, CombineLanes inSubgroup,
+                          CombineLanes inLastSubgroup);
 
   Value constant(int64_t value) { return arith::ConstantOp::create(b, loc, b.getIntegerAttr(i32, value)); }
   Value bitAnd(Value value, int64_t mask) { return b.createOrFold<arith::AndIOp>(loc, value, constant(mask)); }
@@ -144,71 +164,78 @@ private:
   const BlockShape &shape;
   Staging &staging;
   Type i32;
+  LaneBuilder at;
   Value thread;
 };
 } // namespace
 
-Value WideTile::exchange(Value value, Value sourceThread) {
-  Value array = staging.acquire(b, op, value.getType(), shape.threads);
-  if (!array)
+/// Writes each value to element `index` of its array where `predicate`, if given, holds.
+static void storeAll(OpBuilder &builder, Location loc, ValueRange values, ValueRange arrays, Value index,
+                     Value predicate) {
+  for (auto [value, array] : llvm::zip_equal(values, arrays)) {
+    auto store = StoreOp::create(builder, loc, value, array, index);
+    if (predicate)
+      store.getPredicateMutable().assign(predicate);
+  }
+}
+
+Values WideTile::exchange(ValueRange values, Value sourceThread) {
+  Values arrays = staging.acquire(b, op, values.getTypes(), shape.threads);
+  if (arrays.empty())
     return {};
-  StoreOp::create(b, loc, value, array, thread);
-  staging.sync(b, loc);
-  staging.noteRead(array);
-  return LoadOp::create(b, loc, array, sourceThread);
+  storeAll(b, loc, values, arrays, thread, Value());
+  staging.publish(b, loc, arrays);
+  return at.each(arrays, [&](Value array) { return LoadOp::create(b, loc, array, sourceThread); });
 }
 
 // The comparisons are unsigned, so that a negative offset, which has no meaning, leaves no array either.
-Value WideTile::shuffleUp(Value value, Value offset) {
+Values WideTile::shuffleUp(ValueRange values, Value offset) {
   Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, bitAnd(thread, lanes - 1), offset);
   Value source = arith::SubIOp::create(b, loc, thread, offset);
-  return exchange(value, arith::SelectOp::create(b, loc, isInside, source, thread));
+  return exchange(values, arith::SelectOp::create(b, loc, isInside, source, thread));
 }
 
-Value WideTile::shuffleDown(Value value, Value offset) {
+Values WideTile::shuffleDown(ValueRange values, Value offset) {
   Value above = arith::SubIOp::create(b, loc, constant(lanes), bitAnd(thread, lanes - 1));
   Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, offset, above);
   Value source = arith::AddIOp::create(b, loc, thread, offset);
-  return exchange(value, arith::SelectOp::create(b, loc, isInside, source, thread));
+  return exchange(values, arith::SelectOp::create(b, loc, isInside, source, thread));
 }
 
 /// One element a tile, which its source lane writes.
-Value WideTile::broadcast(Value value, int32_t lane) {
-  Value array = staging.acquire(b, op, value.getType(), shape.threads / lanes);
-  if (!array)
+Values WideTile::broadcast(ValueRange values, int32_t lane) {
+  Values arrays = staging.acquire(b, op, values.getTypes(), shape.threads / lanes);
+  if (arrays.empty())
     return {};
   Value tile = shiftRight(thread, lanes);
   Value isSource =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, bitAnd(thread, lanes - 1), constant(lane % lanes));
-  auto store = StoreOp::create(b, loc, value, array, tile);
-  store.getPredicateMutable().assign(isSource);
-  staging.sync(b, loc);
-  staging.noteRead(array);
-  return LoadOp::create(b, loc, array, tile);
+  storeAll(b, loc, values, arrays, tile, isSource);
+  staging.publish(b, loc, arrays);
+  return at.each(arrays, [&](Value array) { return LoadOp::create(b, loc, array, tile); });
 }
 
-/// Combines `partial` of each subgroup's lane 0 over tiles of `lanes` threads.
-Value WideTile::combineSubgroups(Value partial, int32_t lanes, Combine combine, CombineLanes inSubgroup,
-                                 CombineLanes inLastSubgroup) {
+/// Combines the values of each subgroup's lane 0 over tiles of `lanes` threads.
+Values WideTile::combineSubgroups(ValueRange partial, int32_t lanes, Combine combine, CombineLanes inSubgroup,
+                                  CombineLanes inLastSubgroup) {
   constexpr int32_t few = 4;
   int32_t subgroups = lanes / shape.subgroupSize;
-  Value array = staging.acquire(b, op, partial.getType(), shape.threads / shape.subgroupSize);
-  if (!array)
+  Values arrays = staging.acquire(b, op, partial.getTypes(), shape.threads / shape.subgroupSize);
+  if (arrays.empty())
     return {};
   Value subgroup = shiftRight(thread, shape.subgroupSize);
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, LaneIdOp::create(b, loc, i32), constant(0));
-  auto store = StoreOp::create(b, loc, partial, array, subgroup);
-  store.getPredicateMutable().assign(isFirst);
-  staging.sync(b, loc);
-  staging.noteRead(array);
+  storeAll(b, loc, partial, arrays, subgroup, isFirst);
+  staging.publish(b, loc, arrays);
 
   Value first = lanes == shape.threads ? Value() : bitAnd(subgroup, -subgroups);
-  auto load = [&](Value i) -> Value {
-    return LoadOp::create(b, loc, array, first ? b.createOrFold<arith::OrIOp>(loc, first, i) : i);
+  auto load = [&](Value i) {
+    Value index = first ? b.createOrFold<arith::OrIOp>(loc, first, i) : i;
+    return at.each(arrays, [&](Value array) { return LoadOp::create(b, loc, array, index); });
   };
   if (subgroups <= few) {
     // Neighbours first, as in the tree of a subgroup: a tile's sum is the same at every subgroup size.
-    SmallVector<Value> values;
+    SmallVector<Values> values;
     for (int32_t i = 0; i < subgroups; ++i)
       values.push_back(load(constant(i)));
     for (; values.size() > 1; values.truncate(values.size() / 2))
@@ -217,26 +244,25 @@ Value WideTile::combineSubgroups(Value partial, int32_t lanes, Combine combine, 
     return values.front();
   }
   // Each aligned group of `subgroups` threads now holds all values of its tile, in order.
-  Value value = load(bitAnd(thread, subgroups - 1));
+  Values values = load(bitAnd(thread, subgroups - 1));
   if (subgroups <= shape.subgroupSize)
-    return inLastSubgroup(value, subgroups);
-  return combineSubgroups(inSubgroup(value, shape.subgroupSize), subgroups, combine, inSubgroup, inLastSubgroup);
+    return inLastSubgroup(values, subgroups);
+  return combineSubgroups(inSubgroup(values, shape.subgroupSize), subgroups, combine, inSubgroup, inLastSubgroup);
 }
 
-Value WideTile::reduce(Value value, Kind kind, bool toAll) {
-  auto combine = [&](Value lhs, Value rhs) { return createKindOp(b, loc, kind, lhs, rhs); };
-  auto toFirst = [&](Value v, int32_t n) { return buildReduce(b, loc, shape, kind, v, n); };
-  auto last = [&](Value v, int32_t n) {
-    return toAll ? buildReduceAll(b, loc, shape, kind, v, n) : buildReduce(b, loc, shape, kind, v, n);
+Values WideTile::reduce(ValueRange values, const Combiner &combiner, bool toAll) {
+  auto combine = [&](ValueRange lower, ValueRange higher) { return combiner.combine(b, loc, lower, higher); };
+  auto toFirst = [&](ValueRange v, int32_t n) { return buildReduce(at, combiner, v, n); };
+  auto last = [&](ValueRange v, int32_t n) {
+    return toAll ? buildReduceAll(at, combiner, v, n) : buildReduce(at, combiner, v, n);
   };
-  return combineSubgroups(toFirst(value, shape.subgroupSize), lanes, combine, toFirst, last);
+  return combineSubgroups(toFirst(values, shape.subgroupSize), lanes, combine, toFirst, last);
 }
 
-Value WideTile::vote(Value predicate, bool isAll) {
-  auto combine = [&](Value lhs, Value rhs) {
-    return createKindOp(b, loc, isAll ? Kind::andi : Kind::ori, lhs, rhs);
-  };
-  auto inSubgroup = [&](Value p, int32_t n) { return buildVote(b, loc, shape, isAll, p, n); };
+Values WideTile::vote(Value predicate, bool isAll) {
+  Combiner combiner(isAll ? Kind::andi : Kind::ori);
+  auto combine = [&](ValueRange lower, ValueRange higher) { return combiner.combine(b, loc, lower, higher); };
+  auto inSubgroup = [&](ValueRange p, int32_t n) -> Values { return buildVote(at, isAll, p.front(), n); };
   return combineSubgroups(inSubgroup(predicate, shape.subgroupSize), lanes, combine, inSubgroup, inSubgroup);
 }
 
@@ -248,8 +274,8 @@ bool hasWideTileExpansion(Operation *op) {
 Values expandWideTile(Operation *op, int32_t lanes, OpBuilder &builder, const BlockShape &shape, Staging &staging) {
   WideTile wide(op, lanes, builder, shape, staging);
   return TypeSwitch<Operation *, Values>(op)
-      .Case([&](ReduceOp reduce) { return wide.reduce(reduce.getValues()[0], *reduce.getKind(), /*toAll=*/false); })
-      .Case([&](ReduceAllOp reduce) { return wide.reduce(reduce.getValues()[0], *reduce.getKind(), /*toAll=*/true); })
+      .Case([&](ReduceOp reduce) { return wide.reduce(reduce.getValues(), Combiner(reduce), /*toAll=*/false); })
+      .Case([&](ReduceAllOp reduce) { return wide.reduce(reduce.getValues(), Combiner(reduce), /*toAll=*/true); })
       .Case([&](ShuffleOp shuffle) { return wide.shuffle(shuffle.getValue(), wide.lane(shuffle)); })
       .Case([&](ShuffleUpOp shuffle) { return wide.shuffleUp(shuffle.getValue(), wide.lane(shuffle)); })
       .Case([&](ShuffleDownOp shuffle) { return wide.shuffleDown(shuffle.getValue(), wide.lane(shuffle)); })

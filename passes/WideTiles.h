@@ -39,17 +39,20 @@ public:
   void enterLoop() { state.all = true; }
   void merge(const State &other);
 
-  /// An array that may be written at the builder's place: one that is read no more, if need be after a barrier.
-  /// Null, diagnosed at `user`, where the chip has not enough shared memory.
-  mlir::Value acquire(mlir::OpBuilder &builder, mlir::Operation *user, mlir::Type element, int64_t count);
-  void sync(mlir::OpBuilder &builder, mlir::Location loc);
-  void noteRead(mlir::Value array) { state.arrays.insert(array.getDefiningOp()); }
+  /// An array of `count` elements of each type, which may be written at the builder's place: one that is read no
+  /// more, if need be after a barrier. None, diagnosed at `user`, where the chip has not enough shared memory.
+  Values acquire(mlir::OpBuilder &builder, mlir::Operation *user, mlir::TypeRange elements, int64_t count);
+  /// The barrier between the writes of arrays and their reads.
+  void publish(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange arrays);
   void noteSync() { state = {}; }
 
   unsigned numUses = 0, numSyncs = 0;
 
 private:
   SharedAllocOp allocate(mlir::OpBuilder &builder, mlir::Location loc, SharedType type);
+  SharedAllocOp find(mlir::OpBuilder &builder, mlir::Location loc, SharedType type, size_t maxArrays,
+                     mlir::ValueRange taken);
+  void sync(mlir::OpBuilder &builder, mlir::Location loc);
 
   KernelOp kernel;
   const Target &target;

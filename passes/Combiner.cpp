@@ -1,0 +1,52 @@
+//===- Combiner.cpp - how a reduction or scan combines values -------------------------===//
+
+#include "passes/Combiner.h"
+
+#include "ir/Kind.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace qd {
+
+bool Combiner::takesPoison() const {
+  return kind || llvm::all_of(region->front(), [](Operation &op) { return op.getNumRegions() == 0; });
+}
+
+bool Combiner::isInvertible(ValueRange values) const {
+  return (kind == Kind::add || kind == Kind::xori) && isa<IntegerType>(values.front().getType());
+}
+
+Values Combiner::combine(OpBuilder &builder, Location loc, ValueRange lower, ValueRange higher) const {
+  if (kind)
+    return createKindOp(builder, loc, *kind, lower.front(), higher.front());
+  Block &block = region->front();
+  IRMapping mapping;
+  mapping.map(block.getArguments().take_front(lower.size()), lower);
+  mapping.map(block.getArguments().drop_front(lower.size()), higher);
+  for (Operation &op : block.without_terminator())
+    builder.clone(op, mapping);
+  Values results;
+  for (Value yielded : block.getTerminator()->getOperands())
+    results.push_back(mapping.lookupOrDefault(yielded));
+  return results;
+}
+
+Value Combiner::remove(OpBuilder &builder, Location loc, Value whole, Value removed) const {
+  if (kind == Kind::add)
+    return arith::SubIOp::create(builder, loc, whole, removed);
+  return arith::XOrIOp::create(builder, loc, whole, removed);
+}
+
+Values Combiner::getIdentity(OpBuilder &builder, Location loc, TypeRange types) const {
+  Values values;
+  if (kind)
+    values.push_back(arith::ConstantOp::create(builder, loc, qd::getIdentity(*kind, types.front())));
+  else
+    llvm::append_range(values, identity);
+  return values;
+}
+
+} // namespace qd
