@@ -11,6 +11,8 @@ namespace qd {
 
 LogicalResult runPipeline(ModuleOp module, const Target &target, const PipelineOptions &options) {
   PassManager passes(module.getContext());
+  // Kernels hold no calls: what follows sees each op where it is reached from.
+  passes.addPass(createInlineCallsPass());
   // Collective ops stand where all lanes of their scope come together.
   passes.addPass(createCheckUniformityPass(options.divergence, target));
   // No reductions and no tiles wider than the target's subgroup are left.

@@ -74,6 +74,8 @@ bool CheckUniformityPass::diagnose(Operation *collective, const UniformityAnalys
 }
 
 void CheckUniformityPass::runOnOperation() {
+  // Nothing changes, so nothing needs another verification.
+  markAllAnalysesPreserved();
   if (policy == DivergencePolicy::Allow)
     return;
   if (!targetName.empty()) {

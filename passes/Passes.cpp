@@ -5,6 +5,7 @@
 namespace qd {
 
 void registerPasses() {
+  mlir::registerPass([] { return createInlineCallsPass(); });
   mlir::registerPass([] { return createCheckUniformityPass(); });
   mlir::registerPass([] { return createExpandSubgroupPass(); });
 }

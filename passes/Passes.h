@@ -17,6 +17,9 @@ namespace qd {
 /// What to do about a collective op in control flow that is divergent.
 enum class DivergencePolicy { Error, Warn, Allow };
 
+/// -inline-calls: kernels hold no calls, and the module no functions.
+std::unique_ptr<mlir::Pass> createInlineCallsPass();
+
 /// -check-uniformity: collective ops stand in uniform control flow. Without a target, what it proves holds for
 /// every subgroup size.
 std::unique_ptr<mlir::Pass> createCheckUniformityPass(DivergencePolicy policy = DivergencePolicy::Error,

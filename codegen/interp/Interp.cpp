@@ -8,6 +8,7 @@
 
 #include "codegen/HostProgram.h"
 #include "codegen/interp/Machine.h"
+#include "passes/InlineCalls.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -77,6 +78,8 @@ public:
   InterpProgram(ModuleOp module, const Checks &checks) : module(module.clone()), checks(checks) {}
 
   LogicalResult load(const Target &target) {
+    if (failed(checkCalls(*module)))
+      return failure();
     for (KernelOp kernel : module->getOps<KernelOp>()) {
       FailureOr<std::unique_ptr<Code>> code = loadKernel(kernel, target);
       if (failed(code))

@@ -25,7 +25,6 @@ private:
 
   Code &code;
   DenseMap<Value, unsigned> slots;
-  SmallVector<func::FuncOp> callers; ///< whose unfolding is under way
 };
 } // namespace
 
@@ -74,17 +73,11 @@ LogicalResult Loader::loadOp(Operation *op, Instruction &instruction) {
   return success();
 }
 
-/// The callee's ops become the call's region, with slots of their own.
+/// The callee's ops become the call's region, with slots of their own. That it has some, and is not recursive, is
+/// known.
 LogicalResult Loader::loadCall(func::CallOp call, Instruction &instruction) {
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-  if (!callee || callee.isExternal())
-    return call.emitOpError() << "calls '" << call.getCallee() << "', which has no body";
-  if (llvm::is_contained(callers, callee))
-    return call.emitOpError() << "calls '" << call.getCallee() << "' recursively";
-  callers.push_back(callee);
-  LogicalResult result = loadBody(callee.getBody(), instruction.regions.emplace_back());
-  callers.pop_back();
-  return result;
+  return loadBody(callee.getBody(), instruction.regions.emplace_back());
 }
 
 LogicalResult Loader::setScope(Operation *op, Instruction &instruction) {
