@@ -86,9 +86,20 @@ Expected<const Variant *> matchHip(const Bundle &bundle, const std::string &chip
 }
 
 Expected<const Variant *> matchVulkan(const Bundle &bundle, uint32_t smallest, uint32_t largest,
-                                      uint32_t preferred, uint32_t apiMinor) {
+                                      uint32_t preferred, uint32_t apiMinor,
+                                      const std::function<Error(const Variant &)> &runs) {
   const Variant *best = nullptr;
+  uint32_t bestMinor = 0;
   bool tooNew = false;
+  Error refused;
+  auto isBetter = [&](const Variant &variant, uint32_t minor) {
+    if (!best)
+      return true;
+    if (variant.subgroupSize == best->subgroupSize)
+      return minor > bestMinor;
+    return best->subgroupSize != preferred &&
+           (variant.subgroupSize == preferred || variant.subgroupSize > best->subgroupSize);
+  };
   for (const Variant &variant : bundle.variants) {
     if (variant.triple != vulkanTriple || variant.subgroupSize < smallest || variant.subgroupSize > largest)
       continue;
@@ -100,13 +111,20 @@ Expected<const Variant *> matchVulkan(const Bundle &bundle, uint32_t smallest, u
       tooNew = true;
       continue;
     }
-    if (variant.subgroupSize == preferred)
-      return &variant;
-    if (!best || variant.subgroupSize > best->subgroupSize)
-      best = &variant;
+    if (!isBetter(variant, minor))
+      continue;
+    if (Error error = runs(variant)) {
+      if (!refused)
+        refused = error;
+      continue;
+    }
+    best = &variant;
+    bestMinor = minor;
   }
   if (best)
     return best;
+  if (refused)
+    return fail("no variant fits: ", refused.message());
   std::string lanes = smallest == largest ? text(smallest) : text(smallest, " to ", largest);
   if (tooNew)
     return fail("no variant fits: the device has Vulkan 1.", apiMinor,

@@ -5,6 +5,8 @@
 
 #include "runtime/Bundle.h"
 
+#include <functional>
+
 namespace qd::rt {
 
 /// `sm` is ten times the compute capability plus the minor: 90 for 9.0. The cubin of just this chip, else the
@@ -14,9 +16,12 @@ Expected<const Variant *> matchCuda(const Bundle &bundle, unsigned sm);
 /// `chip` as the driver names it, features included ("gfx90a:sramecc+:xnack-"). Subgroup size 0 takes any.
 Expected<const Variant *> matchHip(const Bundle &bundle, const std::string &chip, uint32_t subgroupSize);
 
-/// A variant whose subgroup size lies in [smallest, largest], the `preferred` one first, else the largest.
+/// A variant whose subgroup size lies in [smallest, largest], the `preferred` one first, else the largest; of one size
+/// the one for the newest Vulkan. `runs` says what the device lacks of a variant's needs: the first such variant is
+/// the error where none is left.
 Expected<const Variant *> matchVulkan(const Bundle &bundle, uint32_t smallest, uint32_t largest,
-                                      uint32_t preferred, uint32_t apiMinor);
+                                      uint32_t preferred, uint32_t apiMinor,
+                                      const std::function<Error(const Variant &)> &runs);
 
 } // namespace qd::rt
 

@@ -35,8 +35,12 @@ public:
     uint32_t wanted = options.subgroupSize ? options.subgroupSize : facts.defaultSubgroup;
     uint32_t smallest = options.subgroupSize ? wanted : facts.smallestSubgroup;
     uint32_t largest = options.subgroupSize ? wanted : facts.largestSubgroup;
-    VariantRequest request{name(), "spirv", wanted, options.optLevel, [&](const Bundle &bundle) {
-                             return matchVulkan(bundle, smallest, largest, wanted, facts.apiMinor);
+    // The chip that has group arithmetic, which not every device of its Vulkan version offers.
+    bool hasArithmetic = facts.subgroupOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+    const char *target = facts.apiMinor >= 3 && hasArithmetic ? "spirv:vulkan1.3" : "spirv";
+    VariantRequest request{name(), target, wanted, options.optLevel, [&](const Bundle &bundle) {
+                             return matchVulkan(bundle, smallest, largest, wanted, facts.apiMinor,
+                                                [&](const Variant &variant) { return runs(variant); });
                            }};
     std::string warnings;
     auto variant = variantFor(program, request, warnings);
@@ -49,6 +53,17 @@ public:
   }
 
 private:
+  /// What this device lacks of a variant's needs.
+  Error runs(const Variant &variant) const {
+    auto code = summarizeSpirv(variant.image);
+    if (!code)
+      return code.error();
+    for (const Kernel &kernel : variant.interface.kernels)
+      if (Error error = checkVulkanFeatures(*code, kernel, context->features, context->facts))
+        return error;
+    return Error::success();
+  }
+
   std::unique_ptr<VulkanContext> context;
   DeviceOptions options;
 };

@@ -73,7 +73,7 @@ private:
   VulkanMemory memory;
 };
 
-/// Loads a variant's SPIR-V.
+/// Loads a variant's SPIR-V. The driver takes it on trust: what it needs must have been checked.
 Expected<std::unique_ptr<Module>> loadVulkanModule(VulkanContext &context, const std::string &device,
                                                    const Variant &variant, std::string warnings);
 

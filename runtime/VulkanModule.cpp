@@ -334,10 +334,6 @@ Expected<std::unique_ptr<Module>> loadVulkanModule(VulkanContext &context, const
   if (code->versionMinor > newestSpirv[context.facts.apiMinor])
     return fail("the code is SPIR-V 1.", code->versionMinor, ", ", device, " takes up to 1.",
                 newestSpirv[context.facts.apiMinor]);
-  // What the code needs is checked before the driver sees it: creating the module already takes it on trust.
-  for (const Kernel &kernel : variant.interface.kernels)
-    if (Error error = checkVulkanFeatures(*code, kernel, context.features, context.facts))
-      return error;
   std::vector<uint32_t> words(variant.image.size() / 4);
   std::memcpy(words.data(), variant.image.data(), words.size() * 4);
   words = keepSubnormals(words, [&](uint32_t width) { return offersSubnormals(context.facts, width); });

@@ -51,18 +51,38 @@ TEST(Match, HipComparesChipAndFeatures) {
   EXPECT_FALSE(matchHip(bundle, "gfx90", 0)) << "a prefix is another chip";
 }
 
+Error runsAll(const Variant &) { return Error::success(); }
+
 TEST(Match, VulkanFitsTheSubgroupSize) {
   Bundle bundle = bundleOf({variant(vulkanTriple, "vulkan1.1", ImageKind::SPIRV, 8),
                             variant(vulkanTriple, "vulkan1.3", ImageKind::SPIRV, 16),
                             variant(vulkanTriple, "vulkan1.1", ImageKind::SPIRV, 32)});
-  EXPECT_EQ((*matchVulkan(bundle, 8, 8, 8, 3))->subgroupSize, 8u);
-  EXPECT_EQ((*matchVulkan(bundle, 8, 32, 16, 3))->subgroupSize, 16u);
-  EXPECT_EQ((*matchVulkan(bundle, 8, 32, 64, 3))->subgroupSize, 32u);
+  EXPECT_EQ((*matchVulkan(bundle, 8, 8, 8, 3, runsAll))->subgroupSize, 8u);
+  EXPECT_EQ((*matchVulkan(bundle, 8, 32, 16, 3, runsAll))->subgroupSize, 16u);
+  EXPECT_EQ((*matchVulkan(bundle, 8, 32, 64, 3, runsAll))->subgroupSize, 32u);
   EXPECT_EQ(
-      matchVulkan(bundle, 4, 4, 4, 3).message(),
+      matchVulkan(bundle, 4, 4, 4, 3, runsAll).message(),
       "no variant fits: the device has subgroups of 4 lanes, and the bundle holds spirv with subgroups of "
       "8, spirv with subgroups of 16, spirv with subgroups of 32");
-  EXPECT_NE(matchVulkan(bundle, 16, 16, 16, 1).message().find("need a newer one"), std::string::npos);
+  EXPECT_NE(matchVulkan(bundle, 16, 16, 16, 1, runsAll).message().find("need a newer one"), std::string::npos);
+}
+
+TEST(Match, VulkanTakesWhatTheDeviceCanRun) {
+  Bundle bundle = bundleOf({variant(vulkanTriple, "vulkan1.1", ImageKind::SPIRV, 8),
+                            variant(vulkanTriple, "vulkan1.3", ImageKind::SPIRV, 8),
+                            variant(vulkanTriple, "vulkan1.3", ImageKind::SPIRV, 16),
+                            variant(vulkanTriple, "vulkan1.1", ImageKind::SPIRV, 16)});
+  auto runsOld = [](const Variant &variant) {
+    return variant.arch == "vulkan1.1" ? Error::success() : fail("it needs 'subgroup_arithmetic'");
+  };
+  auto runsNone = [](const Variant &variant) { return fail(variant.arch, " at ", variant.subgroupSize); };
+  EXPECT_EQ((*matchVulkan(bundle, 8, 8, 8, 3, runsAll))->arch, "vulkan1.3") << "the newest of one size";
+  EXPECT_EQ((*matchVulkan(bundle, 8, 16, 16, 3, runsAll))->arch, "vulkan1.3");
+  EXPECT_EQ((*matchVulkan(bundle, 8, 8, 8, 2, runsAll))->arch, "vulkan1.1");
+  EXPECT_EQ((*matchVulkan(bundle, 8, 8, 8, 3, runsOld))->arch, "vulkan1.1");
+  EXPECT_EQ((*matchVulkan(bundle, 8, 16, 8, 3, runsOld))->subgroupSize, 8u);
+  EXPECT_EQ((*matchVulkan(bundle, 8, 16, 32, 3, runsOld))->subgroupSize, 16u);
+  EXPECT_EQ(matchVulkan(bundle, 16, 16, 16, 3, runsNone).message(), "no variant fits: vulkan1.3 at 16");
 }
 
 } // namespace

@@ -147,6 +147,25 @@ TEST_F(VulkanTest, AMissingFeatureIsNamed) {
       << loaded.message();
 }
 
+TEST(VulkanFeaturesTest, EachSubgroupOperationIsNamed) {
+  SpirvSummary code;
+  for (uint32_t capability = 61; capability <= 67; ++capability)
+    code.capabilities.push_back(capability);
+  Kernel kernel;
+  kernel.name = "k";
+  VulkanFeatures features;
+  VulkanFacts facts;
+  facts.name = "this device";
+  EXPECT_EQ(checkVulkanFeatures(code, kernel, features, facts).message(),
+            "kernel 'k' needs 'subgroup_basic', 'subgroup_vote', 'subgroup_arithmetic', 'subgroup_ballot', "
+            "'subgroup_shuffle', 'subgroup_shuffle_relative', 'subgroup_clustered', which this device lacks");
+  facts.subgroupOperations = 0xFF & ~VkSubgroupFeatureFlags(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
+  EXPECT_EQ(checkVulkanFeatures(code, kernel, features, facts).message(),
+            "kernel 'k' needs 'subgroup_arithmetic', which this device lacks");
+  facts.subgroupOperations = 0xFF;
+  EXPECT_FALSE(checkVulkanFeatures(code, kernel, features, facts));
+}
+
 TEST(VulkanContextTest, CopiesToADiscreteDeviceAreStaged) {
   auto instance = openVulkanInstance();
   if (!instance)
