@@ -3,6 +3,7 @@
 #include "codegen/Interface.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -51,6 +52,23 @@ static StringRef getFeature(Type type, const Target &target) {
   return "";
 }
 
+/// The subgroup operations of a Vulkan device that an op is carried out by, one of the features that devices list.
+static StringRef getSubgroupFeature(Operation *op) {
+  auto shuffle = [](auto shuffle, StringRef ofConstant) {
+    return shuffle.getConstantLane() && !shuffle.getTile() ? ofConstant : "subgroup_shuffle";
+  };
+  return llvm::TypeSwitch<Operation *, StringRef>(op)
+      .Case([&](ShuffleOp op) { return shuffle(op, "subgroup_ballot"); })
+      .Case([&](BroadcastOp op) { return shuffle(op, "subgroup_ballot"); })
+      .Case<ShuffleUpOp, ShuffleDownOp>(
+          [](auto op) { return op.getConstantLane() ? "subgroup_shuffle_relative" : "subgroup_shuffle"; })
+      .Case<ShuffleXorOp>([](Operation *) { return "subgroup_shuffle"; })
+      .Case<BallotOp, ActiveMaskOp>([](Operation *) { return "subgroup_ballot"; })
+      .Case<AllOp, AnyOp>([](Operation *) { return "subgroup_vote"; })
+      .Case<ReduceAllOp, InclusiveScanOp, ExclusiveScanOp>([](Operation *) { return "subgroup_arithmetic"; })
+      .Default([](Operation *) { return ""; });
+}
+
 static std::vector<std::string> collectFeatures(KernelOp kernel, const Target &target) {
   llvm::SetVector<StringRef> features;
   auto note = [&](Type type) {
@@ -64,6 +82,11 @@ static std::vector<std::string> collectFeatures(KernelOp kernel, const Target &t
   for (BlockArgument argument : kernel.getBodyBlock().getArguments())
     note(argument.getType());
   kernel.getBody().walk([&](Operation *op) {
+    if (target.getBackend() == Backend::SPIRV && op->getName().getStringRef().starts_with("qd.subgroup.")) {
+      features.insert("subgroup_basic");
+      if (StringRef feature = getSubgroupFeature(op); !feature.empty())
+        features.insert(feature);
+    }
     llvm::for_each(op->getResultTypes(), note);
     for (Region &region : op->getRegions())
       for (Block &block : region)

@@ -42,7 +42,7 @@ struct KernelInterface {
   unsigned paramsBytes = 0;
   bool paramsInBuffer = false;
   unsigned paramsBinding = 0;
-  std::vector<std::string> features; ///< what the device must support: "int64", "float64", ...
+  std::vector<std::string> features; ///< what the device must support: "int64", "subgroup_arithmetic", ...
 };
 
 KernelInterface describeKernel(KernelOp kernel, const Target &target);

@@ -53,7 +53,7 @@ constexpr Chip chips[] = {
 
     {"vulkan1.1", Backend::SPIRV, anySize, 32, 32 * KiB, 0, "SPIR-V 1.3 (default)"},
     {"vulkan1.2", Backend::SPIRV, anySize, 32, 32 * KiB, 0, "SPIR-V 1.5"},
-    {"vulkan1.3", Backend::SPIRV, anySize, 32, 32 * KiB, 0, "SPIR-V 1.6"},
+    {"vulkan1.3", Backend::SPIRV, anySize, 32, 32 * KiB, GroupArithmetic, "SPIR-V 1.6"},
 
     {"native", Backend::CPU, anySize, 32, 64 * KiB, 0, "this machine's processor"},
     {"reference", Backend::Interp, anySize, 32, 64 * KiB, 0, "the interpreter"},

@@ -166,6 +166,8 @@ Value Expander::expandBroadcast(BroadcastOp op) {
 }
 
 Value Expander::expandShuffle(ShuffleOp op) {
+  if (op.getMembers())
+    return {};
   int32_t lanes = getLanes(op.getTile());
   if (lanes == 1)
     return op.getValue();

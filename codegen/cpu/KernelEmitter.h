@@ -188,6 +188,8 @@ private:
   void emitShuffle(mlir::Operation &op, llvm::Value *lane, std::optional<int32_t> constant, unsigned tile,
                    bool poisonEdge);
   void emitVote(mlir::Operation &op, mlir::Value predicate, unsigned tile, bool all);
+  void emitBallot(BallotOp op);
+  void emitAssumeUniform(AssumeUniformOp op);
 };
 
 } // namespace qd

@@ -289,7 +289,15 @@ void LaneAnalysis::visit(Operation &op) {
       })
       .Case([&](SubgroupSizeOp size) { raise(size, makeNatural({}, getAlignment(lanes))); })
       .Case<BlockIdOp, GridDimOp>([&](Operation *natural) { raise(natural->getResult(0), makeNatural({}, 0)); })
-      .Case<SizeOp, BallotOp, SharedAllocOp>([&](Operation *known) { raise(known->getResult(0), uniform); })
+      .Case<SizeOp, SharedAllocOp, ActiveMaskOp>([&](Operation *known) { raise(known->getResult(0), uniform); })
+      // Lanes whose masks differ may stand at one ballot: each sees its own group.
+      .Case([&](BallotOp ballot) {
+        raise(ballot, !ballot.getMembers() ? uniform : allUniform(ballot.getMembers()));
+      })
+      .Case([&](AssumeUniformOp assumed) {
+        LaneShape value = getShape(assumed.getValue());
+        raise(assumed, value.isUniform() || value.kind == LaneShape::Unreached ? value : uniform);
+      })
       .Case([&](LoadOp load) { raise(load, allUniform(op.getOperands())); })
       .Case<ShuffleOp, ShuffleUpOp, ShuffleDownOp, ShuffleXorOp, BroadcastOp>(
           [&](auto shuffle) { raise(shuffle.getResult(), shuffleLike(shuffle)); })

@@ -175,6 +175,30 @@ void KernelEmitter::emitVote(Operation &op, Value predicate, unsigned tile, bool
   define(result, b.CreateBitCast(set, vectorOf(b.getInt1Ty())));
 }
 
+/// The lanes that are here, of which an op's members are a part.
+void KernelEmitter::emitBallot(BallotOp op) {
+  llvm::Value *set = b.CreateZExt(bits(both(mask, getVector(op.getPredicate()))), b.getInt64Ty());
+  Value members = op.getMembers();
+  if (!members)
+    return define(op, set);
+  bool same = analysis.isUniform(members);
+  define(op, b.CreateAnd(same ? set : splat(set), same ? getBase(members) : getVector(members)));
+}
+
+/// The first active lane's value stands for all.
+void KernelEmitter::emitAssumeUniform(AssumeUniformOp op) {
+  Value value = op.getValue();
+  if (analysis.isUniform(value))
+    return define(op, getBase(value));
+  llvm::Value *lane = b.getInt32(0);
+  if (mask) {
+    // Where LLVM computes this ahead of a branch, the mask may be empty: the lane stays one of the vector's.
+    llvm::Value *first = b.CreateBinaryIntrinsic(Intrinsic::cttz, bits(mask), b.getFalse());
+    lane = b.CreateAnd(b.CreateZExtOrTrunc(first, b.getInt32Ty()), b.getInt32(lanes - 1));
+  }
+  define(op, extractLane(getVector(value), lane));
+}
+
 LogicalResult KernelEmitter::emitSubgroupOp(Operation &op, bool &handled) {
   handled = true;
   auto tileOf = [&](auto tiled) { return unsigned(tiled.getTile().value_or(lanes)); };
@@ -195,10 +219,12 @@ LogicalResult KernelEmitter::emitSubgroupOp(Operation &op, bool &handled) {
       .Case<ShuffleOp, ShuffleXorOp, BroadcastOp>([&](auto op) { shuffle(op, false); })
       .Case<ShuffleUpOp, ShuffleDownOp>([&](auto op) { shuffle(op, op.getPoisonEdge()); })
       .Case([&](BroadcastFirstOp first) { emitShuffle(op, nullptr, 0, tileOf(first), false); })
-      .Case([&](BallotOp ballot) {
-        llvm::Value *set = bits(both(mask, getVector(ballot.getPredicate())));
-        define(ballot, b.CreateZExt(set, b.getInt64Ty()));
-      })
+      .Case([&](BallotOp ballot) { emitBallot(ballot); })
+      .Case([&](ActiveMaskOp op) { define(op, b.CreateZExt(bits(activeLanes(mask)), b.getInt64Ty())); })
+      .Case([&](AssumeUniformOp assumed) { emitAssumeUniform(assumed); })
+      // One thread carries out all lanes, each access for all of them: program order is what these ask for, and LLVM
+      // keeps it between accesses that may touch the same bytes.
+      .Case<SubgroupSyncOp, SubgroupMemFenceOp>([](Operation *) {})
       .Case([&](AllOp all) { emitVote(op, all.getPredicate(), tileOf(all), true); })
       .Case([&](AnyOp any) { emitVote(op, any.getPredicate(), tileOf(any), false); })
       .Default([&](Operation *) { handled = false; });

@@ -36,15 +36,19 @@ static LogicalResult lowerExtend(KernelLowering &l, Operation *op, const OpRow &
   return l.setResult(op, l.select(type, value, l.b.getInt(width, set), l.b.getInt(width, 0)));
 }
 
-bool isReadAs32Bits(BallotOp ballot) {
-  return llvm::all_of(ballot->getUsers(), [](Operation *user) {
-    return isa<arith::TruncIOp>(user) && user->getResult(0).getType().isInteger(32);
+bool isNarrowMask(Value value) {
+  if (!isa_and_nonnull<BallotOp, ActiveMaskOp>(value.getDefiningOp()))
+    return false;
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    if (auto ballot = dyn_cast<BallotOp>(user))
+      return isNarrowMask(ballot);
+    return isa<ShuffleOp>(user) || (isa<arith::TruncIOp>(user) && user->getResult(0).getType().isInteger(32));
   });
 }
 
 static LogicalResult lowerTruncI(KernelLowering &l, Operation *op, const OpRow &) {
-  if (auto ballot = op->getOperand(0).getDefiningOp<BallotOp>(); ballot && isReadAs32Bits(ballot))
-    return l.setResult(op, l.get(ballot));
+  if (isNarrowMask(op->getOperand(0)))
+    return l.setResult(op, l.get(op->getOperand(0)));
   Id value = l.get(op->getOperand(0)), type = l.getType(getTarget(op));
   if (!getTarget(op).isInteger(1))
     return l.setResult(op, l.emit(Op::OpUConvert, type, value));

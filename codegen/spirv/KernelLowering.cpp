@@ -116,7 +116,12 @@ void KernelLowering::declareBuffers() {
   auto mayAlias = [&](const BufferUse &x, const BufferUse &y) {
     return &x != &y && !x.noAlias && !y.noAlias && ((x.writes && (y.reads || y.writes)) || (x.reads && y.writes));
   };
-  bool hasBarrier = kernel.getBody().walk([](BlockSyncOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  bool hasBarrier = kernel.getBody()
+                        .walk([](Operation *op) {
+                          bool orders = isa<BlockSyncOp, SubgroupSyncOp, SubgroupMemFenceOp>(op);
+                          return orders ? WalkResult::interrupt() : WalkResult::advance();
+                        })
+                        .wasInterrupted();
 
   for (unsigned arg = 0; arg < kernel.getNumArgs(); ++arg) {
     const BufferUse &use = uses[arg];

@@ -42,8 +42,8 @@ template <typename Op> OpRow makeRow(OpRow::Lower lower, spv::Op code, spv::Op b
   return {mlir::TypeID::get<Op>(), lower, uint32_t(code), uint32_t(boolCode)};
 }
 
-/// Whether only the low half of a ballot is used. Its value is a u32 then: no device needs i64 for it.
-bool isReadAs32Bits(BallotOp ballot);
+/// Whether `value` is a mask of lanes of which only the low half is used. It is a u32 then: no device needs i64 for it.
+bool isNarrowMask(mlir::Value value);
 
 /// The rows of each family. An op without a row is not supported.
 llvm::ArrayRef<OpRow> getIntegerRows();

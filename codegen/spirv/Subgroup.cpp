@@ -2,7 +2,10 @@
 //
 // Only the operations of Vulkan 1.1's mandatory forms are used: values travel as 32 bits or as vectors of two, so
 // that no device needs extended types, and a lane number that an op takes is a constant or goes through
-// OpGroupNonUniformShuffle, which alone allows it to vary.
+// OpGroupNonUniformShuffle, which alone allows it to vary. Group arithmetic needs the chip to have it.
+//
+// Ops with members stand in divergent control flow. SPIR-V's instructions are carried out by the invocations that are
+// there, which is what members ask for; that lanes are together after each scf op, its structured constructs say.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +29,11 @@ template <typename SubgroupOp> static FailureOr<unsigned> getScope(KernelLowerin
     return lanes;
   return op.emitOpError() << "tile of " << lanes << " lanes exceeds the subgroup of " << size << " on "
                           << l.target.str();
+}
+
+static LogicalResult reportTile(KernelLowering &l, Operation *op, int32_t tile) {
+  return op->emitOpError() << "tile of " << tile << " lanes is left, expected the subgroup of "
+                           << l.target.subgroupSize << " on " << l.target.str();
 }
 
 static Id getScopeId(KernelLowering &l) { return l.getU32(unsigned(spv::Scope::Subgroup)); }
@@ -213,25 +221,102 @@ template <typename EdgeOp> static LogicalResult lowerShuffleEdge(KernelLowering 
 // Votes
 //===----------------------------------------------------------------------===//
 
+/// The ballot of the lanes that are here, as a mask of lanes stands in for `result`.
+static Id emitBallot(KernelLowering &l, Value result, Id predicate) {
+  l.b.require(Capability::GroupNonUniformBallot);
+  Id bits = l.emit(Op::OpGroupNonUniformBallot, l.b.getVectorType(l.getU32Type(), 4), {getScopeId(l), predicate});
+  if (isNarrowMask(result))
+    return l.getHalf(bits, 0);
+  Id halves = l.emit(Op::OpVectorShuffle, l.b.getVectorType(l.getU32Type(), 2), {bits, bits, 0, 1});
+  return l.fromHalves(halves, result.getType());
+}
+
 static LogicalResult lowerBallot(KernelLowering &l, Operation *op, const OpRow &) {
   auto ballot = cast<BallotOp>(op);
-  l.b.require(Capability::GroupNonUniformBallot);
-  Id bits = l.emit(Op::OpGroupNonUniformBallot, l.b.getVectorType(l.getU32Type(), 4),
-                   {getScopeId(l), l.get(ballot.getPredicate())});
-  if (isReadAs32Bits(ballot))
-    return l.setResult(op, l.getHalf(bits, 0));
-  Id halves = l.emit(Op::OpVectorShuffle, l.b.getVectorType(l.getU32Type(), 2), {bits, bits, 0, 1});
-  return l.setResult(op, l.fromHalves(halves, ballot.getType()));
+  Id set = emitBallot(l, ballot, l.get(ballot.getPredicate()));
+  Value members = ballot.getMembers();
+  if (!members)
+    return l.setResult(op, set);
+  bool isNarrow = isNarrowMask(ballot);
+  Id mask = l.get(members);
+  if (isNarrow && !isNarrowMask(members))
+    mask = l.emitU32(Op::OpUConvert, mask);
+  Id type = isNarrow ? l.getU32Type() : l.getType(ballot.getType());
+  return l.setResult(op, l.emit(Op::OpBitwiseAnd, type, {set, mask}));
+}
+
+static LogicalResult lowerActiveMask(KernelLowering &l, Operation *op, const OpRow &) {
+  return l.setResult(op, emitBallot(l, op->getResult(0), l.b.getBool(true)));
 }
 
 /// all and any: the row's code is the instruction.
 template <typename VoteOp> static LogicalResult lowerVote(KernelLowering &l, Operation *op, const OpRow &row) {
   auto vote = cast<VoteOp>(op);
   if (vote.getTile().value_or(l.target.subgroupSize) != l.target.subgroupSize)
-    return op->emitOpError() << "tile of " << *vote.getTile() << " lanes is left, expected the subgroup of "
-                             << l.target.subgroupSize << " on " << l.target.str();
+    return reportTile(l, op, *vote.getTile());
   l.b.require(Capability::GroupNonUniformVote);
   return l.setResult(op, l.emitBool(Op(row.code), {getScopeId(l), l.get(vote.getPredicate())}));
+}
+
+//===----------------------------------------------------------------------===//
+// Group arithmetic
+//===----------------------------------------------------------------------===//
+
+/// OpNop for kinds that are not of integers.
+static Op getGroupInstruction(Kind kind) {
+  switch (kind) {
+  case Kind::add: return Op::OpGroupNonUniformIAdd;
+  case Kind::mul: return Op::OpGroupNonUniformIMul;
+  case Kind::minsi: return Op::OpGroupNonUniformSMin;
+  case Kind::minui: return Op::OpGroupNonUniformUMin;
+  case Kind::maxsi: return Op::OpGroupNonUniformSMax;
+  case Kind::maxui: return Op::OpGroupNonUniformUMax;
+  case Kind::andi: return Op::OpGroupNonUniformBitwiseAnd;
+  case Kind::ori: return Op::OpGroupNonUniformBitwiseOr;
+  case Kind::xori: return Op::OpGroupNonUniformBitwiseXor;
+  default: return Op::OpNop;
+  }
+}
+
+/// reduce_all and the scans of an i32 over the whole subgroup: the row's code is the group operation. An exclusive
+/// scan's first lane holds the same identity there as here.
+template <typename FoldOp> static LogicalResult lowerFold(KernelLowering &l, Operation *op, const OpRow &row) {
+  auto fold = cast<FoldOp>(op);
+  if (!l.target.has(qd::Capability::GroupArithmetic) || fold.getValues().size() != 1 || !fold.getKind())
+    return l.unsupported(op);
+  Type type = fold.getValues()[0].getType();
+  Op instruction = getGroupInstruction(*fold.getKind());
+  if (instruction == Op::OpNop || !type.isInteger(32))
+    return l.unsupported(op, type);
+  if (fold.getTile().value_or(l.target.subgroupSize) != l.target.subgroupSize)
+    return reportTile(l, op, *fold.getTile());
+  l.b.require(Capability::GroupNonUniformArithmetic);
+  return l.setResult(op, l.emitU32(instruction, {getScopeId(l), row.code, l.get(fold.getValues()[0])}));
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+/// Of what lanes wrote to shared arrays and buffers. The scope needs no more than a subgroup's.
+static Id getOrder(KernelLowering &l) {
+  l.b.require(Capability::GroupNonUniform);
+  return l.getU32(unsigned(MemorySemanticsMask::AcquireRelease | MemorySemanticsMask::UniformMemory |
+                           MemorySemanticsMask::WorkgroupMemory));
+}
+
+static LogicalResult lowerSync(KernelLowering &l, Operation *, const OpRow &) {
+  l.b.emitVoid(Op::OpControlBarrier, {getScopeId(l), getScopeId(l), getOrder(l)});
+  return success();
+}
+
+static LogicalResult lowerMemFence(KernelLowering &l, Operation *, const OpRow &) {
+  l.b.emitVoid(Op::OpMemoryBarrier, {getScopeId(l), getOrder(l)});
+  return success();
+}
+
+static LogicalResult lowerAssumeUniform(KernelLowering &l, Operation *op, const OpRow &) {
+  return l.setResult(op, l.get(op->getOperand(0)));
 }
 
 ArrayRef<OpRow> getSubgroupRows() {
@@ -246,8 +331,15 @@ ArrayRef<OpRow> getSubgroupRows() {
       makeRow<ShuffleUpOp>(lowerShuffleEdge<ShuffleUpOp>, Op::OpGroupNonUniformShuffleUp),
       makeRow<ShuffleDownOp>(lowerShuffleEdge<ShuffleDownOp>, Op::OpGroupNonUniformShuffleDown),
       makeRow<BallotOp>(lowerBallot),
+      makeRow<ActiveMaskOp>(lowerActiveMask),
       makeRow<AllOp>(lowerVote<AllOp>, Op::OpGroupNonUniformAll),
       makeRow<AnyOp>(lowerVote<AnyOp>, Op::OpGroupNonUniformAny),
+      makeRow<ReduceAllOp>(lowerFold<ReduceAllOp>, uint32_t(GroupOperation::Reduce)),
+      makeRow<InclusiveScanOp>(lowerFold<InclusiveScanOp>, uint32_t(GroupOperation::InclusiveScan)),
+      makeRow<ExclusiveScanOp>(lowerFold<ExclusiveScanOp>, uint32_t(GroupOperation::ExclusiveScan)),
+      makeRow<SubgroupSyncOp>(lowerSync),
+      makeRow<SubgroupMemFenceOp>(lowerMemFence),
+      makeRow<AssumeUniformOp>(lowerAssumeUniform),
   };
   return rows;
 }
