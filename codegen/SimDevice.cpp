@@ -56,6 +56,7 @@ std::unique_ptr<HostProgram> createSimProgram(ModuleOp module, const Target &tar
   SimOptions simOptions;
   simOptions.chip = target.chip->name.str();
   simOptions.waveSize = target.subgroupSize;
+  simOptions.membersMustArrive = true;
   llvm::Expected<std::unique_ptr<SimProgram>> program = SimProgram::create(*lowered, simOptions);
   if (!program) {
     module.emitError() << "sim of " << target.str() << ": " << llvm::toString(program.takeError());

@@ -22,7 +22,7 @@ constexpr unsigned deepestCall = 256;
 
 Wave::Wave(Launch &launch, Block &block, unsigned index, unsigned lanes)
     : launch(launch), block(block), image(launch.image), width(launch.image.wave), index(index),
-      full(lowBits(width)), live(lowBits(lanes)), mask(live) {
+      full(lowBits(width)), existing(lowBits(lanes)), live(existing), mask(live) {
   const auto &size = launch.blockSize;
   for (unsigned l = 0; l < width; ++l) {
     uint64_t linear = uint64_t(index) * width + l;
@@ -300,6 +300,12 @@ uint64_t Wave::rendezvous(const Op &op, Ref maskRef) {
     uint64_t named = masks[lane] & full;
     if (!(named >> lane & 1)) {
       fail(op, lane, "lane " + Twine(lane) + " is not in its own member mask 0x" + utohexstr(named, true));
+      return 0;
+    }
+    if (uint64_t left = named & existing & ~live; left && image.options.membersMustArrive) {
+      fail(op, lane,
+           "lane " + Twine(countr_zero(left)) + " of member mask 0x" + utohexstr(named, true) +
+               " has left the kernel");
       return 0;
     }
     if ((named & live) & ~mask)

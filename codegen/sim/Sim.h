@@ -62,6 +62,9 @@ struct SimOptions {
   /// Storing poison to shared memory is an error at the store; otherwise the
   /// bytes become poison and only their use is an error.
   bool checkSharedStores = true;
+  /// A lane that leaves the kernel before an NVPTX collective that names it is an error; the hardware goes on
+  /// without it.
+  bool membersMustArrive = false;
   /// Wave instructions without any memory changing or any wave ending, after
   /// which the kernel counts as waiting for ever.
   uint64_t idleLimit = 50'000'000;

@@ -47,6 +47,7 @@ public:
   unsigned width;
   unsigned index;
   uint64_t full; // all lanes the hardware has
+  uint64_t existing;
   uint64_t live; // lanes that exist and have not left the kernel
   uint64_t mask; // lanes that execute now
   uint32_t pc = 0;
