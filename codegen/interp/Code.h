@@ -33,6 +33,10 @@ struct Instruction {
   std::vector<Body> regions;
   /// Collective ops: threads of the scope; 0 for the whole block.
   unsigned scope = 0;
+  /// The slot of a `members` clause.
+  std::optional<unsigned> members;
+  /// Values from around a `combine` region that it uses.
+  std::vector<unsigned> captures;
 };
 
 struct Code {

@@ -60,6 +60,9 @@ static void finishOnce(Subgroup &subgroup, const Instruction &yield) {
 
 static void endKernel(Subgroup &subgroup, const Instruction &) { subgroup.leave(); }
 
+/// Ends a `combine` region; Subgroup::evaluate fetches the operands.
+static void endCombiner(Subgroup &subgroup, const Instruction &) { subgroup.leave(); }
+
 //===----------------------------------------------------------------------===//
 // scf.for: operands are lower bound, upper bound, step and the initial values
 //===----------------------------------------------------------------------===//
@@ -178,6 +181,7 @@ void addControlRules(RuleTable &table) {
   table.addControl<func::CallOp>(runCall);
   table.addControl<func::ReturnOp>(finishOnce);
   table.addControl<ReturnOp>(endKernel);
+  table.addControl<YieldOp>(endCombiner);
 }
 
 } // namespace qd::interp

@@ -39,9 +39,49 @@ static void runThreadIndex(Thread &thread) { thread.out[0] = LaneValue::of(threa
 static void runLaneId(Thread &thread) { thread.out[0] = LaneValue::of(thread.lane); }
 static void runSubgroupSize(Thread &thread) { thread.out[0] = LaneValue::of(thread.subgroup.size); }
 
+static void runLog2Size(Thread &thread) { thread.out[0] = LaneValue::of(llvm::Log2_32(thread.subgroup.size)); }
+static void runSubgroupId(Thread &thread) { thread.out[0] = LaneValue::of(thread.index() / thread.subgroup.size); }
+static void runNumSubgroups(Thread &thread) { thread.out[0] = LaneValue::of(thread.block().subgroups.size()); }
+static void runActiveMask(Thread &thread) { thread.out[0] = LaneValue::of(thread.subgroup.frame().active); }
+
 static void runElect(Thread &thread) {
   std::optional<int32_t> tile = thread.op<ElectOp>().getTile();
   thread.out[0] = LaneValue::of(thread.index() % (tile ? *tile : thread.subgroup.size) == 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Lane masks
+//===----------------------------------------------------------------------===//
+
+/// Bit i says whether `relation` holds between i and a lane. A lane that is no bit of the result gives poison.
+template <typename Op> static void runLaneMask(Thread &thread, bool (*relation)(uint64_t bit, uint64_t lane)) {
+  auto op = thread.op<Op>();
+  unsigned bits = thread.outType().getIntOrFloatBitWidth();
+  uint64_t lane = thread.index() % op.getTile().value_or(thread.subgroup.size);
+  if (op.getLane())
+    lane = thread.in[0].bits;
+  if (lane >= bits)
+    return;
+  uint64_t mask = 0;
+  for (unsigned bit = 0; bit < bits; ++bit)
+    mask |= uint64_t(relation(bit, lane)) << bit;
+  thread.out[0] = LaneValue::of(mask);
+}
+
+static void runLaneMaskLt(Thread &thread) {
+  runLaneMask<LaneMaskLtOp>(thread, [](uint64_t bit, uint64_t lane) { return bit < lane; });
+}
+static void runLaneMaskLe(Thread &thread) {
+  runLaneMask<LaneMaskLeOp>(thread, [](uint64_t bit, uint64_t lane) { return bit <= lane; });
+}
+static void runLaneMaskEq(Thread &thread) {
+  runLaneMask<LaneMaskEqOp>(thread, [](uint64_t bit, uint64_t lane) { return bit == lane; });
+}
+static void runLaneMaskGe(Thread &thread) {
+  runLaneMask<LaneMaskGeOp>(thread, [](uint64_t bit, uint64_t lane) { return bit >= lane; });
+}
+static void runLaneMaskGt(Thread &thread) {
+  runLaneMask<LaneMaskGtOp>(thread, [](uint64_t bit, uint64_t lane) { return bit > lane; });
 }
 
 void addIndexRules(RuleTable &table) {
@@ -53,7 +93,16 @@ void addIndexRules(RuleTable &table) {
   table.addStrict<ThreadIndexOp>(runThreadIndex);
   table.addStrict<LaneIdOp>(runLaneId);
   table.addStrict<SubgroupSizeOp>(runSubgroupSize);
+  table.addStrict<Log2SizeOp>(runLog2Size);
+  table.addStrict<SubgroupIdOp>(runSubgroupId);
+  table.addStrict<NumSubgroupsOp>(runNumSubgroups);
   table.addStrict<ElectOp>(runElect);
+  table.addStrict<ActiveMaskOp>(runActiveMask);
+  table.addStrict<LaneMaskLtOp>(runLaneMaskLt);
+  table.addStrict<LaneMaskLeOp>(runLaneMaskLe);
+  table.addStrict<LaneMaskEqOp>(runLaneMaskEq);
+  table.addStrict<LaneMaskGeOp>(runLaneMaskGe);
+  table.addStrict<LaneMaskGtOp>(runLaneMaskGt);
 }
 
 } // namespace qd::interp

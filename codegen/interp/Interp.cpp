@@ -28,6 +28,8 @@ const RuleTable &getRules() {
     addIndexRules(rules);
     addMemoryRules(rules);
     addSubgroupRules(rules);
+    addCombineRules(rules);
+    addSortRules(rules);
     addBlockRules(rules);
     addControlRules(rules);
     return rules;
@@ -52,7 +54,7 @@ static LogicalResult parseChecks(StringRef text, Location loc, Checks &checks) {
   checks.races = text == "all";
   if (text.empty() || text == "all")
     return success();
-  checks.poison = checks.divergence = checks.uninitialized = false;
+  checks.poison = checks.divergence = checks.uninitialized = checks.promises = false;
   for (StringRef name : llvm::split(text, ',')) {
     StringRef steps = name;
     if (name == "poison")
@@ -61,13 +63,15 @@ static LogicalResult parseChecks(StringRef text, Location loc, Checks &checks) {
       checks.divergence = true;
     else if (name == "uninitialized")
       checks.uninitialized = true;
+    else if (name == "promises")
+      checks.promises = true;
     else if (name == "races")
       checks.races = true;
     else if (steps.consume_front("steps=") && !steps.getAsInteger(10, checks.steps))
       continue;
     else if (name != "none")
       return emitError(loc) << "unknown check '" << name
-                            << "', expected all, none, poison, divergence, uninitialized, races or steps=N";
+                            << "', expected all, none, poison, divergence, uninitialized, promises, races or steps=N";
   }
   return success();
 }

@@ -4,6 +4,8 @@
 #include "codegen/Interface.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -20,6 +22,8 @@ private:
   LogicalResult loadOp(Operation *op, Instruction &instruction);
   LogicalResult loadCall(func::CallOp call, Instruction &instruction);
   LogicalResult setScope(Operation *op, Instruction &instruction);
+  void setMembers(Operation *op, Instruction &instruction);
+  void setCaptures(Operation *op, Instruction &instruction);
   LogicalResult checkTypes(Operation *op, TypeRange types);
   unsigned makeSlot(Value value) { return slots[value] = code.numSlots++; }
 
@@ -65,8 +69,12 @@ LogicalResult Loader::loadOp(Operation *op, Instruction &instruction) {
     code.shared.push_back(alloc);
   if (auto call = dyn_cast<func::CallOp>(op))
     return loadCall(call, instruction);
-  if (instruction.rule->isCollective && failed(setScope(op, instruction)))
-    return failure();
+  if (instruction.rule->isCollective) {
+    if (failed(setScope(op, instruction)))
+      return failure();
+    setMembers(op, instruction);
+    setCaptures(op, instruction);
+  }
   for (Region &region : op->getRegions())
     if (failed(loadBody(region, instruction.regions.emplace_back())))
       return failure();
@@ -96,6 +104,22 @@ LogicalResult Loader::setScope(Operation *op, Instruction &instruction) {
     return op->emitOpError() << "tile of " << instruction.scope << " lanes straddles the end of a block of " << threads
                              << " threads";
   return success();
+}
+
+void Loader::setMembers(Operation *op, Instruction &instruction) {
+  Value members = TypeSwitch<Operation *, Value>(op)
+                      .Case<BallotOp, ShuffleOp, MatchAnyOp, MatchAllOp>([](auto op) { return op.getMembers(); })
+                      .Default(Value());
+  if (members)
+    instruction.members = slots.lookup(members);
+}
+
+void Loader::setCaptures(Operation *op, Instruction &instruction) {
+  SetVector<Value> captures;
+  for (Region &region : op->getRegions())
+    getUsedValuesDefinedAbove(region, captures);
+  for (Value value : captures)
+    instruction.captures.push_back(slots.lookup(value));
 }
 
 FailureOr<std::unique_ptr<Code>> loadKernel(KernelOp kernel, const Target &target) {

@@ -18,40 +18,12 @@ namespace qd::interp {
 static constexpr unsigned blocksInFlight = 16;
 
 //===----------------------------------------------------------------------===//
-// Threads and tiles
+// Threads
 //===----------------------------------------------------------------------===//
 
 Block &Thread::block() const { return subgroup.block; }
 unsigned Thread::index() const { return subgroup.firstThread + lane; }
 void Thread::fail(const llvm::Twine &message) const { subgroup.fail(instruction, lane, message); }
-
-bool Tile::has(unsigned lane) const {
-  unsigned thread = firstThread + lane;
-  if (thread >= block.numThreads())
-    return false;
-  Subgroup &subgroup = block.subgroups[thread / block.subgroups[0].size];
-  return subgroup.frame().active >> (thread - subgroup.firstThread) & 1;
-}
-
-LaneValue Tile::get(unsigned lane, unsigned operand) const {
-  if (!has(lane))
-    return {};
-  unsigned thread = firstThread + lane;
-  Subgroup &subgroup = block.subgroups[thread / block.subgroups[0].size];
-  return subgroup.at(instruction.operands[operand], thread - subgroup.firstThread);
-}
-
-void Tile::set(unsigned lane, LaneValue value, unsigned result) {
-  if (!has(lane))
-    return;
-  unsigned thread = firstThread + lane;
-  Subgroup &subgroup = block.subgroups[thread / block.subgroups[0].size];
-  subgroup.at(instruction.results[result], thread - subgroup.firstThread) = value;
-}
-
-void Tile::fail(unsigned lane, const llvm::Twine &message) const {
-  block.fail(instruction.op, firstThread + lane, message);
-}
 
 //===----------------------------------------------------------------------===//
 // Subgroups
@@ -77,6 +49,7 @@ void Subgroup::startIteration(const Body &body, uint64_t active) {
   frame().body = &body;
   frame().next = 0;
   frame().active = active;
+  ++frame().iteration;
 }
 
 void Subgroup::copy(ArrayRef<unsigned> from, ArrayRef<unsigned> to, uint64_t mask) {
@@ -160,30 +133,6 @@ void Subgroup::runThread(const Instruction &instruction, unsigned lane) {
     at(slot, lane) = value;
 }
 
-bool Subgroup::checkConvergence(const Instruction &instruction) {
-  uint64_t missing = lanes & ~frame().active;
-  if (!missing || !block.launch.checks.divergence)
-    return true;
-  fail(instruction, llvm::countr_zero(missing),
-       "is reached by " + llvm::Twine(llvm::popcount(frame().active)) + " of the " + llvm::Twine(llvm::popcount(lanes)) +
-           " lanes of the subgroup, expected all of them: this thread is elsewhere");
-  return false;
-}
-
-void Subgroup::runCollective(const Instruction &instruction) {
-  if (!checkConvergence(instruction))
-    return;
-  if (instruction.scope == 0 || instruction.scope > size) {
-    state = State::Waiting;
-    return;
-  }
-  for (unsigned lane = 0; lane < size; lane += instruction.scope) {
-    Tile tile(block, instruction, firstThread + lane, instruction.scope);
-    instruction.rule->tile(tile);
-  }
-  ++frame().next;
-}
-
 //===----------------------------------------------------------------------===//
 // Blocks
 //===----------------------------------------------------------------------===//
@@ -242,7 +191,7 @@ void Block::meet() {
 
   if (TileRule rule = meeting->rule->tile) {
     unsigned size = meeting->scope ? meeting->scope : numThreads();
-    for (unsigned thread = 0; thread < numThreads(); thread += size) {
+    for (unsigned thread = 0; thread < numThreads() && !launch.failed(); thread += size) {
       Tile tile(*this, *meeting, thread, size);
       rule(tile);
     }
@@ -261,6 +210,19 @@ std::string printLocation(Location loc) {
   else
     stream << "unknown location";
   return text;
+}
+
+std::string printValue(LaneValue value, Type type) {
+  if (value.poison)
+    return "poison";
+  if (type.isInteger(1))
+    return value.bits ? "true" : "false";
+  SmallString<32> text;
+  if (isa<FloatType>(type))
+    toFloat(value.bits, type).toString(text);
+  else
+    toInt(value.bits, type).toStringSigned(text);
+  return text.str().str();
 }
 
 void Block::fail(Operation *op, unsigned thread, const llvm::Twine &message) {
@@ -300,11 +262,15 @@ static void reportEndlessWait(std::list<Block> &blocks) {
       }
 }
 
-std::string Launch::printPlace(uint64_t block, unsigned thread) const {
+std::string Launch::printThread(unsigned thread) const {
   KernelOp kernel = code.kernel;
   unsigned x = kernel.getBlockDim(0), y = kernel.getBlockDim(1);
-  return llvm::formatv("block ({0}, {1}, {2}), thread ({3}, {4}, {5})", block % grid[0], block / grid[0] % grid[1],
-                       block / grid[0] / grid[1], thread % x, thread / x % y, thread / x / y);
+  return llvm::formatv("thread ({0}, {1}, {2})", thread % x, thread / x % y, thread / x / y);
+}
+
+std::string Launch::printPlace(uint64_t block, unsigned thread) const {
+  return llvm::formatv("block ({0}, {1}, {2}), {3}", block % grid[0], block / grid[0] % grid[1],
+                       block / grid[0] / grid[1], printThread(thread));
 }
 
 void Launch::run() {

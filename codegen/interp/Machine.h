@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/Twine.h"
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,15 @@ struct Checks {
   bool poison = true;        ///< poison stored, branched on, or used as an address
   bool divergence = true;    ///< a collective op with lanes missing
   bool uninitialized = true; ///< shared memory read before it is written
+  bool promises = true;      ///< assume_uniform, noalias, and what a `combine` region uses from around it
   bool races = false;        ///< accesses that nothing puts in order; slow
   uint64_t steps = uint64_t(1) << 28; ///< instructions of subgroups between two that end
 };
 
 /// "kernel.qir:3:5", for messages.
 std::string printLocation(mlir::Location loc);
+/// "-5", "true", "1.5" or "poison", for messages.
+std::string printValue(LaneValue value, mlir::Type type);
 
 /// A buffer or a block's shared array.
 struct Array {
@@ -54,6 +58,7 @@ struct Frame {
   size_t next;                ///< the instruction to carry out
   uint64_t active;            ///< lanes
   const Instruction *owner;   ///< the op whose region it is; null for the kernel's body
+  uint64_t iteration = 0;     ///< of a loop's region
   /// scf.while: its last iteration began and ended in the same state, with memory at this version.
   bool isIdle = false;
   uint64_t memoryVersion = 0;
@@ -87,6 +92,7 @@ public:
   const unsigned firstThread; ///< of its block: lane 0
   const unsigned size;
   uint64_t lanes;             ///< those that exist
+  uint64_t syncs = 0;         ///< that its lanes have passed
 
   LaneValue &at(unsigned slot, unsigned lane) { return slots[slot * size + lane]; }
   Frame &frame() { return frames.back(); }
@@ -105,6 +111,11 @@ public:
   /// Copies values between slots, all at once, in the lanes of `mask`.
   void copy(llvm::ArrayRef<unsigned> from, llvm::ArrayRef<unsigned> to, uint64_t mask);
   void fail(const Instruction &instruction, unsigned lane, const llvm::Twine &message);
+  /// Checks what `qd.assume_uniform` promises for the active lanes, and for the block where `isBlockWide`.
+  void checkUniform(const Instruction &instruction, bool isBlockWide);
+
+  /// Carries out the `combine` region of `owner` in one lane; what it yields.
+  llvm::SmallVector<LaneValue, 4> evaluate(const Instruction &owner, unsigned lane, llvm::ArrayRef<LaneValue> arguments);
 
   /// For rendezvous: the collective op is done.
   void resume() {
@@ -113,33 +124,41 @@ public:
   }
   /// Reports lanes that do not reach a collective op together with the others.
   bool checkConvergence(const Instruction &instruction);
+  /// Reports lanes of `group`, which give the same mask of members, that break the contract of `members`.
+  bool checkMembers(const Instruction &instruction, LaneValue members, uint64_t group);
 
 private:
   void step();
   void runLanes(const Instruction &instruction);
   void runThread(const Instruction &instruction, unsigned lane);
   void runCollective(const Instruction &instruction);
+  void runAmongMembers(const Instruction &instruction);
 
   bool isPaused = false;
   std::vector<LaneValue> slots;
   std::vector<Frame> frames;
 };
 
-/// The lanes of one scope at a collective op. Lanes are numbered from the scope's start.
+/// The lanes of one scope at a collective op, or those of them that an op with `members` names. Lanes are numbered
+/// from the scope's start.
 class Tile {
 public:
-  Tile(Block &block, const Instruction &instruction, unsigned firstThread, unsigned size)
-      : block(block), instruction(instruction), firstThread(firstThread), size(size) {}
+  Tile(Block &block, const Instruction &instruction, unsigned firstThread, unsigned size,
+       std::optional<uint64_t> members = std::nullopt)
+      : block(block), instruction(instruction), firstThread(firstThread), size(size), members(members) {}
 
   Block &block;
   const Instruction &instruction;
   const unsigned firstThread;
   const unsigned size;
+  const std::optional<uint64_t> members;
 
   template <typename Op> Op op() const { return llvm::cast<Op>(instruction.op); }
   mlir::Type inType(unsigned i = 0) const { return instruction.op->getOperand(i).getType(); }
-  /// False for lanes that a partial last subgroup lacks.
+  /// False for lanes that a partial last subgroup lacks, and for those that are no members.
   bool has(unsigned lane) const;
+  /// The lanes that take part, in their order.
+  llvm::SmallVector<unsigned, 64> lanes() const;
   /// An operand; poison where the lane does not exist.
   LaneValue get(unsigned lane, unsigned operand = 0) const;
   void set(unsigned lane, LaneValue value, unsigned result = 0);
@@ -147,7 +166,21 @@ public:
     for (unsigned lane = 0; lane < size; ++lane)
       set(lane, value, result);
   }
+  /// The `combine` region's result in a lane that takes part.
+  llvm::SmallVector<LaneValue, 4> evaluate(unsigned lane, llvm::ArrayRef<LaneValue> arguments) const;
+  /// Reports a value that the `combine` region uses where the lanes hold different ones.
+  bool checkCaptures() const;
   void fail(unsigned lane, const llvm::Twine &message) const;
+
+private:
+  Subgroup &subgroupOf(unsigned lane) const;
+  LaneValue &at(unsigned slot, unsigned lane) const;
+};
+
+/// A value that `qd.assume_uniform` promises to a block, as its first subgroup to come holds it.
+struct UniformPromise {
+  LaneValue value;
+  unsigned thread;
 };
 
 class Block {
@@ -159,6 +192,8 @@ public:
   std::vector<Array> arrays; ///< arguments, then shared arrays
   std::vector<Subgroup> subgroups;
   uint64_t barriers = 0;     ///< that its threads have passed
+  /// By the op and the iterations of the loops around it.
+  std::map<std::pair<const Instruction *, std::vector<uint64_t>>, UniformPromise> promises;
 
   unsigned numThreads() const;
   /// Its number in the grid, counting x fastest.
@@ -188,6 +223,7 @@ public:
   bool failed() const { return !error.empty(); }
   /// "block (0, 0, 0), thread (3, 0, 0)", for messages.
   std::string printPlace(uint64_t block, unsigned thread) const;
+  std::string printThread(unsigned thread) const;
   std::string error;
 };
 

@@ -9,7 +9,8 @@ using namespace mlir;
 namespace qd::interp {
 
 RaceDetector::Access RaceDetector::describe(const Thread &thread) {
-  return {&thread.instruction, thread.block().number(), thread.index(), thread.block().barriers};
+  return {&thread.instruction,          thread.block().number(),      thread.index(), thread.block().barriers,
+          thread.subgroup.firstThread, thread.subgroup.syncs};
 }
 
 bool RaceDetector::isOrdered(const Access &earlier, const Access &later) {
@@ -17,7 +18,9 @@ bool RaceDetector::isOrdered(const Access &earlier, const Access &later) {
     return true;
   if (earlier.block != later.block)
     return false;
-  return earlier.thread == later.thread || earlier.barriers < later.barriers;
+  if (earlier.thread == later.thread || earlier.barriers < later.barriers)
+    return true;
+  return earlier.firstOfSubgroup == later.firstOfSubgroup && earlier.syncs < later.syncs;
 }
 
 bool RaceDetector::report(const Thread &thread, const Array &array, int64_t element, const Access &earlier,

@@ -1,7 +1,7 @@
 //===- Races.h - finds accesses that nothing puts in order ---------------------------------===//
 //
 // Purpose: remembers, for each element of memory, who last wrote and read it, and reports two accesses of
-// different threads, one of them a write, with no barrier in between. Two writes of the same value are let pass.
+// different threads, one of them a write, with no barrier or sync of both in between. Two writes of the same value are let pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,12 +27,14 @@ public:
   void forget(const Block &block);
 
 private:
-  /// Which thread did what, and how many barriers its block had passed.
+  /// Which thread did what, and how many barriers its block, and syncs its subgroup, had passed.
   struct Access {
     const Instruction *instruction = nullptr;
     uint64_t block = 0;
     unsigned thread = 0;
     uint64_t barriers = 0;
+    unsigned firstOfSubgroup = 0;
+    uint64_t syncs = 0;
   };
   struct History {
     Access write;

@@ -34,7 +34,7 @@ using FloatRule = MaybeFloat (*)(mlir::Operation *, Floats);
 using ThreadRule = void (*)(Thread &);
 /// The lanes of one scope together.
 using TileRule = void (*)(Tile &);
-/// Decides which lanes run what next.
+/// The active lanes of a subgroup, whether or not all are here: decides which of them run what next.
 using ControlRule = void (*)(Subgroup &, const Instruction &);
 
 struct Rule {
@@ -88,6 +88,8 @@ void addMathRules(RuleTable &table);
 void addIndexRules(RuleTable &table);
 void addMemoryRules(RuleTable &table);
 void addSubgroupRules(RuleTable &table);
+void addCombineRules(RuleTable &table);
+void addSortRules(RuleTable &table);
 void addBlockRules(RuleTable &table);
 void addControlRules(RuleTable &table);
 

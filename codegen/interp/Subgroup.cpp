@@ -1,7 +1,6 @@
 //===- Subgroup.cpp - what the lanes of a tile do together ------------------------------------===//
 
 #include "codegen/interp/Machine.h"
-#include "ir/Kind.h"
 
 using namespace mlir;
 
@@ -53,17 +52,24 @@ static void runShuffleDown(Tile &tile) { moveLanes<ShuffleDownOp>(tile, readAbov
 
 static void runShuffleXor(Tile &tile) { moveLanes<ShuffleXorOp>(tile, readXor); }
 
+static LaneValue readRotated(Tile &tile, unsigned lane, uint32_t offset) {
+  return tile.get((lane + offset) % tile.size);
+}
+
+static void runRotate(Tile &tile) { moveLanes<RotateOp>(tile, readRotated); }
+
 static void runBroadcastFirst(Tile &tile) { tile.setAll(tile.get(0)); }
 
 //===----------------------------------------------------------------------===//
 // Votes
 //===----------------------------------------------------------------------===//
 
-static void runBallot(Tile &tile) {
+/// One bit a lane below `n`.
+static void ballot(Tile &tile, unsigned n) {
   uint64_t mask = 0;
-  for (unsigned lane = 0; lane < tile.size; ++lane) {
-    if (!tile.has(lane))
-      continue;
+  for (unsigned lane : tile.lanes()) {
+    if (lane >= n)
+      break;
     LaneValue predicate = tile.get(lane);
     if (predicate.poison)
       return tile.setAll({});
@@ -72,11 +78,12 @@ static void runBallot(Tile &tile) {
   tile.setAll(LaneValue::of(mask));
 }
 
+static void runBallot(Tile &tile) { ballot(tile, tile.size); }
+static void runBallotFirstN(Tile &tile) { ballot(tile, tile.op<BallotFirstNOp>().getN()); }
+
 /// The `op` of all lanes' predicates.
 static void vote(Tile &tile, bool (*combine)(bool, bool), bool result) {
-  for (unsigned lane = 0; lane < tile.size; ++lane) {
-    if (!tile.has(lane))
-      continue;
+  for (unsigned lane : tile.lanes()) {
     LaneValue predicate = tile.get(lane);
     if (predicate.poison)
       return tile.setAll({});
@@ -92,27 +99,64 @@ static void runAny(Tile &tile) {
   vote(tile, [](bool a, bool b) { return a || b; }, false);
 }
 
-//===----------------------------------------------------------------------===//
-// Reductions
-//===----------------------------------------------------------------------===//
-
-/// The left fold of the lanes' values, in lane order.
-static LaneValue fold(Tile &tile, Kind kind) {
-  StringRef op = getKindOpName(kind, tile.inType());
-  LaneValue result = tile.get(0);
-  for (unsigned lane = 1; lane < tile.size; ++lane)
-    if (tile.has(lane))
-      result = applyBinary(op, tile.inType(), result, tile.get(lane));
-  return result;
+/// Whether the lanes hold equal values: `==` of floats, by which a NaN is not even equal to itself.
+static void runAllEqual(Tile &tile) {
+  Type type = tile.inType();
+  SmallVector<unsigned, 64> lanes = tile.lanes();
+  bool isEqual = true;
+  for (unsigned lane : lanes) {
+    LaneValue first = tile.get(lanes.front()), value = tile.get(lane);
+    if (first.poison || value.poison)
+      return tile.setAll({});
+    isEqual &= isa<FloatType>(type) ? toFloat(first.bits, type) == toFloat(value.bits, type) : first.bits == value.bits;
+  }
+  tile.setAll(LaneValue::of(isEqual));
 }
 
-static void runReduce(Tile &tile) {
-  LaneValue result = fold(tile, *tile.op<ReduceOp>().getKind());
-  tile.setAll({});
-  tile.set(0, result);
+//===----------------------------------------------------------------------===//
+// Matches: bit by bit
+//===----------------------------------------------------------------------===//
+
+static bool isPoisoned(Tile &tile) {
+  return llvm::any_of(tile.lanes(), [&](unsigned lane) { return tile.get(lane).poison; });
 }
 
-static void runReduceAll(Tile &tile) { tile.setAll(fold(tile, *tile.op<ReduceAllOp>().getKind())); }
+static void runMatchAny(Tile &tile) {
+  if (isPoisoned(tile))
+    return tile.setAll({});
+  for (unsigned lane : tile.lanes()) {
+    uint64_t mask = 0;
+    for (unsigned other : tile.lanes())
+      mask |= uint64_t(tile.get(lane).bits == tile.get(other).bits) << other;
+    tile.set(lane, LaneValue::of(mask));
+  }
+}
+
+static void runMatchAll(Tile &tile) {
+  bool isSame = true;
+  uint64_t mask = 0;
+  for (unsigned lane : tile.lanes()) {
+    isSame &= tile.get(lane) == tile.get(tile.lanes().front());
+    mask |= uint64_t(1) << lane;
+  }
+  bool hasPoison = isPoisoned(tile);
+  tile.setAll(hasPoison ? LaneValue() : LaneValue::of(isSame ? mask : 0), 0);
+  tile.setAll(hasPoison ? LaneValue() : LaneValue::of(isSame), 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Order and promises
+//===----------------------------------------------------------------------===//
+
+/// The machine's lanes go in lock-step, and each sees memory as it is: order matters to the search for races alone.
+static void runSync(Tile &tile) { ++tile.block.subgroups[tile.firstThread / tile.size].syncs; }
+static void runMemFence(Thread &) {}
+
+static void runAssumeUniform(Subgroup &subgroup, const Instruction &instruction) {
+  subgroup.copy(instruction.operands, instruction.results, subgroup.frame().active);
+  bool isBlockWide = cast<AssumeUniformOp>(instruction.op).getScope() == Scope::block;
+  subgroup.checkUniform(instruction, isBlockWide);
+}
 
 void addSubgroupRules(RuleTable &table) {
   table.addTile<ShuffleOp>(runShuffle);
@@ -121,11 +165,17 @@ void addSubgroupRules(RuleTable &table) {
   table.addTile<ShuffleXorOp>(runShuffleXor);
   table.addTile<BroadcastOp>(runBroadcast);
   table.addTile<BroadcastFirstOp>(runBroadcastFirst);
+  table.addTile<RotateOp>(runRotate);
   table.addTile<BallotOp>(runBallot);
+  table.addTile<BallotFirstNOp>(runBallotFirstN);
   table.addTile<AllOp>(runAll);
   table.addTile<AnyOp>(runAny);
-  table.addTile<ReduceOp>(runReduce);
-  table.addTile<ReduceAllOp>(runReduceAll);
+  table.addTile<AllEqualOp>(runAllEqual);
+  table.addTile<MatchAnyOp>(runMatchAny);
+  table.addTile<MatchAllOp>(runMatchAll);
+  table.addTile<SubgroupSyncOp>(runSync);
+  table.addThread<SubgroupMemFenceOp>(runMemFence);
+  table.addControl<AssumeUniformOp>(runAssumeUniform);
 }
 
 void addBlockRules(RuleTable &table) {

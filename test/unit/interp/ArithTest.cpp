@@ -208,7 +208,7 @@ TEST(Load, unknownOpsAndTypes) {
                     "scf.execute_region {\nscf.yield\n}\nqd.return\n}").diagnostics,
             "'scf.execute_region' op is not one that the interpreter runs\n");
   EXPECT_EQ(Program("qd.kernel @k() block(1) {\nqd.return\n}", 32, "poisson").diagnostics,
-            "unknown check 'poisson', expected all, none, poison, divergence, uninitialized, races or steps=N\n");
+            "unknown check 'poisson', expected all, none, poison, divergence, uninitialized, promises, races or steps=N\n");
 }
 
 TEST(Load, launchesAreChecked) {
