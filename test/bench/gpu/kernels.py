@@ -255,26 +255,25 @@ def sort_rows(name, rows):
 
 def kernels():
     """Yields (benchmark id, label, kernel's name, text, threads, arguments): threads is None for register loops."""
-    sizes = lambda *names: " ".join("%s i64:n" % n for n in names)
     for name in TYPES:
         for op in ("sum", "min", "max"):
             yield ("warp_reduce.%s.%s" % (op, name), "qdc", "warp_reduce_%s_%s" % (op, name), reduce_loop(name, op),
-                   None, sizes("in", "out") + " iters")
+                   None, "in out iters")
             yield ("warp_reduce.%s.%s" % (op, name), "qdc_all", "warp_reduce_all_%s_%s" % (op, name),
-                   reduce_all_loop(name, op), None, sizes("in", "out") + " iters")
+                   reduce_all_loop(name, op), None, "in out iters")
         for which in ("inclusive", "exclusive"):
             yield ("warp_scan.%s.%s" % (which, name), "qdc", "warp_scan_%s_%s" % (which, name), scan_loop(name, which),
-                   None, sizes("in", "out") + " iters")
+                   None, "in out iters")
         yield ("warp_sort.pairs.%s" % name, "qdc", "warp_sort_pairs_%s" % name, sort_loop(name), None,
-               sizes("in", "out", "vout") + " iters")
+               "in out vout iters")
     for type in ("i32", "f32", "f64"):
-        yield ("sum32." + type, "qdc_plain", "sum32_plain_" + type, sum_plain(type), "n/256", sizes("in", "out"))
-        yield ("sum32." + type, "qdc", "sum32_" + type, sum_rows(type, 2), "n/2048", sizes("in", "out"))
-    yield ("softmax.f32.c32", "qdc_plain", "softmax32_plain", softmax_plain(), "n/256", sizes("in", "out"))
-    yield ("softmax.f32.c32", "qdc", "softmax32", softmax_rows(2), "n/2048", sizes("in", "out"))
+        yield ("sum32." + type, "qdc_plain", "sum32_plain_" + type, sum_plain(type), "n/256", "in out")
+        yield ("sum32." + type, "qdc", "sum32_" + type, sum_rows(type, 2), "n/2048", "in out")
+    yield ("softmax.f32.c32", "qdc_plain", "softmax32_plain", softmax_plain(), "n/256", "in out")
+    yield ("softmax.f32.c32", "qdc", "softmax32", softmax_rows(2), "n/2048", "in out")
     yield ("sort32.pairs.u32", "qdc_plain", "sort32_plain", sort_rows("sort32_plain", 1), "n/256",
-           sizes("in", "vin", "out", "vout"))
-    yield ("sort32.pairs.u32", "qdc", "sort32", sort_rows("sort32", 2), "n/512", sizes("in", "vin", "out", "vout"))
+           "in vin out vout")
+    yield ("sort32.pairs.u32", "qdc", "sort32", sort_rows("sort32", 2), "n/512", "in vin out vout")
 
 
 def main():
