@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import scalars
-from case import Case
+from case import OPEN_ZERO, VALUE, Case, Output
 
 INTS = ["i8", "i16", "i32", "i64"]
 FLOATS = ["f16", "bf16", "f32", "f64"]
@@ -266,7 +266,8 @@ def make(name, op, types, result, reference, inputs, zero_sign=True, on_vulkan=N
         loads="".join("  %%v%s = qd.load %%%s[%%i] : !qd.buffer<%s>\n" % (l, l, t) for l, t in zip(letters, types)))
     buffers = [(l, t, values) for l, t, values in zip(letters, types, inputs)]
     also = on_vulkan(types[0], *inputs)[0] if on_vulkan else None
-    return Case(name, text, (rows // 64, 1, 1), [], buffers, result, expected, None, zero_sign, also)
+    output = Output("y", result, expected, equality=VALUE if zero_sign else OPEN_ZERO, on_vulkan=also)
+    return Case(name, text, (rows // 64, 1, 1), [], buffers, [output])
 
 
 def operands(type, count, rng):

@@ -4,7 +4,7 @@ between barriers. What they must compute is what the interpreter computes at the
 import numpy as np
 
 import scalars
-from case import Case
+from case import Case, Output
 
 BINARY = ["arith.addi", "arith.subi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi",
           "arith.maxui"]
@@ -248,4 +248,4 @@ def make_case(number, size, seed):
 """.format(name=name, block=block, body="\n".join(program.lines), result=result)
     inputs = [("x", "i32", scalars.randoms("i32", 2 * block, rng)), ("z", "f32", scalars.randoms("f32", 2 * block, rng))]
     given = [("n", "i32", int(rng.integers(-9, 100))), ("m", "i32", int(rng.integers(-9, 100)))]
-    return Case(name, text, (2, 1, 1), given, inputs, "i32", np.zeros(2 * block, np.int32), None, True)
+    return Case(name, text, (2, 1, 1), given, inputs, [Output("y", "i32", np.zeros(2 * block, np.int32))])

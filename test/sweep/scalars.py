@@ -44,7 +44,10 @@ def rounded(type, values):
 
 
 def to_storage(type, values):
+    """What is storage already stays as it is: there alone a bf16's NaN keeps its bits."""
     values = np.asarray(values)
+    if values.dtype == storage(type):
+        return values
     if type == "bf16":
         return (round_bf16(values).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
     return values.astype(storage(type))
@@ -117,6 +120,34 @@ def same(type, expected, got, zero_sign=True):
     if zero_sign:
         equal &= np.signbit(expected) == np.signbit(got)
     return equal | (np.isnan(expected) & np.isnan(got))
+
+
+def bits(type, values):
+    """Unsigned integers that hold the values' bits; a bool is 0 or 1."""
+    stored = to_storage(type, values)
+    return stored.view("u%d" % stored.dtype.itemsize)
+
+
+def patterns(type, count, rng):
+    """Storage of any bits; NaNs are quiet, and of both signs."""
+    if not is_float(type):
+        return randoms(type, count, rng)
+    unsigned = np.dtype("u%d" % (width(type) // 8))
+    raw = rng.integers(0, 256, count * unsigned.itemsize, np.uint8).view(unsigned)
+    quiet = unsigned.type(1 << FORMATS[type][0] - 2)
+    nans = np.isnan(from_storage(type, raw.view(storage(type))))
+    edge = bits(type, np.concatenate([edges(type), edges(type)]))
+    edge = np.concatenate([edge, nan_bits(type)])
+    raw = np.where(nans, raw | quiet, raw)
+    return np.where(rng.integers(0, 2, count) == 0, rng.choice(edge, count), raw).astype(unsigned).view(storage(type))
+
+
+def nan_bits(type):
+    """The plain quiet NaN of either sign."""
+    unsigned = np.dtype("u%d" % (width(type) // 8))
+    precision, top = FORMATS[type][0], 1 << width(type) - 1
+    positive = (top - 1) ^ ((1 << precision - 2) - 1)
+    return np.array([positive, positive | top], unsigned)
 
 
 def literal(type, value):

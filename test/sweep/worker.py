@@ -1,150 +1,92 @@
-"""Runs cases on one host device in this process, which a crash may end: results go out line by line.
+"""Builds cases and runs them on executors in this process, which a crash may end: results go out line by line.
 
-usage: worker.py LIBRARY JOB.pickle   (JOB: device, size, cases; each result is a line of JSON)
+usage: worker.py JOB.pickle   (a dictionary: library, qdc_run, folder, seed, batch, units: (number, executor, item))
+
+Lines are JSON: [number, status, case name, text] for a result, [null, "loading"|"running", numbers] for what is next.
 """
-import ctypes
 import json
+import os
 import pickle
+import signal
 import sys
 
-import numpy as np
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
+import cases  # noqa: E402
+import compare  # noqa: E402
+import host  # noqa: E402
+import launches  # noqa: E402
 
-import scalars
-
-FILL = 0x5A  # what the output holds before
-
-
-class HostOptions(ctypes.Structure):
-    _fields_ = [("structSize", ctypes.c_uint32), ("device", ctypes.c_char_p), ("subgroupSize", ctypes.c_uint32),
-                ("optLevel", ctypes.c_uint32), ("threads", ctypes.c_uint32), ("checks", ctypes.c_char_p)]
+# Seconds that a module may take to load, or a launch to run: a hanging one ends the process.
+PATIENCE = 120
 
 
-class HostArg(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_uint32), ("data", ctypes.c_void_p), ("count", ctypes.c_int64),
-                ("bits", ctypes.c_uint64)]
+def tell(*words):
+    print(json.dumps(words), flush=True)
 
 
-class Compiler:
-    def __init__(self, path):
-        self.library = ctypes.CDLL(path)
-        self.library.qdcHostLoad.restype = ctypes.c_void_p
-        self.library.qdcHostLoad.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p,
-                                             ctypes.POINTER(HostOptions), ctypes.POINTER(ctypes.c_void_p)]
-        self.library.qdcHostLaunch.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint32),
-                                               ctypes.POINTER(HostArg), ctypes.c_size_t,
-                                               ctypes.POINTER(ctypes.c_void_p)]
-        self.library.qdcHostUnload.argtypes = [ctypes.c_void_p]
-        self.library.qdcFreeString.argtypes = [ctypes.c_void_p]
-
-    def take(self, text):
-        """A string that the library gave."""
-        result = ctypes.string_at(text).decode(errors="replace").strip() if text else ""
-        if text:
-            self.library.qdcFreeString(text)
-        return result
-
-    def load(self, text, device, size):
-        """A module, or None and the diagnostics."""
-        options = HostOptions()
-        options.structSize = ctypes.sizeof(options)
-        self.library.qdcInitHostOptions(ctypes.byref(options))
-        options.device, options.subgroupSize, options.threads = device.encode(), size, 1
-        diagnostics = ctypes.c_void_p()
-        qir = text.encode()
-        module = self.library.qdcHostLoad(qir, len(qir), b"sweep.qir", ctypes.byref(options), ctypes.byref(diagnostics))
-        return module, self.take(diagnostics.value)
-
-    def launch(self, module, name, grid, args):
-        """None, or the error."""
-        diagnostics = ctypes.c_void_p()
-        failed = self.library.qdcHostLaunch(module, name.encode(), (ctypes.c_uint32 * 3)(*grid),
-                                            (HostArg * len(args))(*args), len(args), ctypes.byref(diagnostics))
-        text = self.take(diagnostics.value)
-        return text or "failed without a message" if failed else None
+def announce(phase, units):
+    signal.alarm(PATIENCE)
+    tell(None, phase, [number for number, _, _ in units])
 
 
-def launch(compiler, module, case):
-    """What the case's output holds afterwards, as bytes, or the error."""
-    arrays = [np.ascontiguousarray(scalars.to_storage(type, values)) for _, type, values in case.inputs]
-    output = np.full(case.expected.size * scalars.storage(case.type).itemsize, FILL, np.uint8)
-    args = [HostArg(1, a.ctypes.data, a.size, 0) for a in arrays]
-    args += [HostArg(0, None, 0, value & ((1 << scalars.width(type)) - 1)) for _, type, value in case.scalars]
-    args.append(HostArg(1, output.ctypes.data, case.expected.size, 0))
-    error = compiler.launch(module, case.name, case.grid, args)
-    return (None, error) if error else (output, None)
+class Worker:
+    def __init__(self, job):
+        self.job, self.compiler, self.made = job, host.Compiler(job["library"]), {}
 
+    def case(self, item):
+        if item not in self.made:
+            self.made[item] = cases.build(item, self.job["seed"], self.compiler)
+        return self.made[item]
 
-def run(compiler, module, case):
-    """None, or what went wrong."""
-    output, error = launch(compiler, module, case)
-    return error or compare(case, output)
+    def run_units(self, units):
+        """Loads all kernels as one module; where that is refused, halves of it, until the refused ones stand alone."""
+        executor = units[0][1]
+        made = [self.case(item) for _, _, item in units]
+        text = "".join(case.text for case in made)
+        announce("loading", units)
+        if executor.family in host.FAMILIES:
+            module, diagnostics = self.compiler.load(text, executor.device, executor.size)
+            outcomes = None
+        else:
+            module, diagnostics = None, None
+            outcomes, refusal = launches.run(self.job["qdc_run"], executor, text, made, self.job["folder"])
+            diagnostics = refusal
+        if outcomes is not None:
+            for (number, _, _), case, (status, text) in zip(units, made, outcomes):
+                tell(number, status, case.name, text)
+        elif module:
+            for unit, case in zip(units, made):
+                announce("running", [unit])
+                failure = host.run(self.compiler, module, case)
+                tell(unit[0], "failed" if failure else "passed", case.name, failure or "")
+            self.compiler.library.qdcHostUnload(module)
+        elif len(units) == 1:
+            tell(units[0][0], "refused", made[0].name, diagnostics)
+        else:
+            half = len(units) // 2
+            self.run_units(units[:half])
+            self.run_units(units[half:])
 
-
-def interpret(compiler, case, size):
-    """The case with the interpreter's results as what is expected."""
-    module, diagnostics = compiler.load(case.text, "interp", size)
-    if not module:
-        raise RuntimeError("%s does not load: %s\n%s" % (case.name, diagnostics, case.text))
-    output, error = launch(compiler, module, case)
-    compiler.library.qdcHostUnload(module)
-    if error:
-        raise RuntimeError("%s fails on the interpreter: %s\n%s" % (case.name, error, case.text))
-    return case._replace(expected=output.view(scalars.storage(case.type)))
-
-
-def compare(case, output, is_vulkan=False):
-    size = scalars.storage(case.type).itemsize
-    rows = output.reshape(-1, size)
-    compared = np.ones(len(rows), bool) if case.compared is None else case.compared
-    touched = (rows != FILL).any(axis=1) & ~compared
-    if touched.any():
-        return "element %d is written, expected it to be left alone" % touched.argmax()
-    if case.type == "i1":
-        got = rows[:, 0]
-        differs = compared & (got != case.expected)
-    else:
-        got = scalars.from_storage(case.type, output.view(scalars.storage(case.type)))
-        expected = scalars.rounded(case.type, case.expected)
-        differs = compared & ~scalars.same(case.type, expected, got, case.zero_sign)
-        if is_vulkan and case.on_vulkan is not None:
-            differs &= ~scalars.same(case.type, case.on_vulkan, got, case.zero_sign)
-    if not differs.any():
-        return None
-    first = int(differs.argmax())
-    given = ", ".join("%s=%s" % (name, values[first]) for name, _, values in case.inputs if name != "ok")
-    return "%d of %d elements differ; y[%d] is %s, expected %s (%s)" % (
-        differs.sum(), compared.sum(), first, got[first], case.expected[first], given)
-
-
-def report(case, status, text=""):
-    print(json.dumps([case.name, status, text]), flush=True)
-
-
-def run_cases(compiler, device, size, cases):
-    """Loads all kernels as one module; where that is refused, halves of it, until the refused ones stand alone."""
-    print(json.dumps(["", "loading", cases[0].name]), flush=True)
-    module, diagnostics = compiler.load("".join(case.text for case in cases), device, size)
-    if not module:
-        if len(cases) == 1:
-            report(cases[0], "refused", diagnostics)
-            return
-        half = len(cases) // 2
-        run_cases(compiler, device, size, cases[:half])
-        run_cases(compiler, device, size, cases[half:])
-        return
-    for case in cases:
-        print(json.dumps(["", "running", case.name]), flush=True)
-        failure = run(compiler, module, case)
-        report(case, "failed" if failure else "passed", failure or "")
-    compiler.library.qdcHostUnload(module)
+    def run(self):
+        units = []
+        for unit in self.job["units"]:
+            # A row that is no legal kernel makes no case.
+            if self.case(unit[2]) is None:
+                tell(unit[0], "none", "", "")
+                continue
+            if units and (units[0][1] != unit[1] or len(units) == self.job["batch"]):
+                self.run_units(units)
+                units = []
+            units.append(unit)
+        if units:
+            self.run_units(units)
 
 
 def main():
-    with open(sys.argv[2], "rb") as file:
-        device, size, cases, batch = pickle.load(file)
-    compiler = Compiler(sys.argv[1])
-    for start in range(0, len(cases), batch):
-        run_cases(compiler, device, size, cases[start:start + batch])
+    with open(sys.argv[1], "rb") as file:
+        job = pickle.load(file)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    Worker(job).run()
 
 
 if __name__ == "__main__":

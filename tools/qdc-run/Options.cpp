@@ -3,6 +3,8 @@
 #include "tools/qdc-run/Options.h"
 
 #include <charconv>
+#include <iterator>
+#include <sstream>
 
 namespace qd::rt {
 
@@ -42,6 +44,8 @@ Error parseGrid(const std::string &value, Grid &grid) {
 struct OptionRow {
   const char *name;
   enum { None, Required, Optional } value;
+  /// Whether a launch of a list may have it.
+  bool ofLaunch;
   /// The value is empty where none is given.
   Error (*apply)(Options &options, const std::string &value);
 };
@@ -55,34 +59,34 @@ Error setNumber(const char *option, const std::string &value, uint32_t &target) 
 }
 
 const OptionRow optionTable[] = {
-    {"help", OptionRow::None,
+    {"help", OptionRow::None, false,
      [](Options &o, const std::string &) {
        o.help = true;
        return Error::success();
      }},
-    {"version", OptionRow::None,
+    {"version", OptionRow::None, false,
      [](Options &o, const std::string &) {
        o.version = true;
        return Error::success();
      }},
-    {"list-devices", OptionRow::None,
+    {"list-devices", OptionRow::None, false,
      [](Options &o, const std::string &) {
        o.listDevices = true;
        return Error::success();
      }},
-    {"device", OptionRow::Required,
+    {"device", OptionRow::Required, false,
      [](Options &o, const std::string &value) {
        o.device = value;
        return Error::success();
      }},
-    {"kernel", OptionRow::Required,
+    {"kernel", OptionRow::Required, true,
      [](Options &o, const std::string &value) {
        o.kernel = value;
        return Error::success();
      }},
-    {"grid", OptionRow::Required,
+    {"grid", OptionRow::Required, true,
      [](Options &o, const std::string &value) { return parseGrid(value, o.grid); }},
-    {"out", OptionRow::Required,
+    {"out", OptionRow::Required, true,
      [](Options &o, const std::string &value) {
        auto assignment = parseAssignment("-out: ", value);
        if (!assignment)
@@ -90,7 +94,7 @@ const OptionRow optionTable[] = {
        o.outputs.push_back(std::move(*assignment));
        return Error::success();
      }},
-    {"expect", OptionRow::Required,
+    {"expect", OptionRow::Required, true,
      [](Options &o, const std::string &value) {
        auto assignment = parseAssignment("-expect: ", value);
        if (!assignment)
@@ -98,14 +102,14 @@ const OptionRow optionTable[] = {
        o.expectations.push_back(std::move(*assignment));
        return Error::success();
      }},
-    {"print", OptionRow::Required,
+    {"print", OptionRow::Required, false,
      [](Options &o, const std::string &value) {
        if (value != "all" && value != "none")
          return fail("--print: '", value, "' is neither 'all' nor 'none'");
        o.print = value == "all" ? Options::Print::All : Options::Print::None;
        return Error::success();
      }},
-    {"time", OptionRow::Optional,
+    {"time", OptionRow::Optional, false,
      [](Options &o, const std::string &value) {
        o.timedRuns = 10;
        if (value.empty())
@@ -115,15 +119,22 @@ const OptionRow optionTable[] = {
          return fail("--time: ", value, " runs, expected 1 to 1000000");
        return error;
      }},
-    {"subgroup-size", OptionRow::Required,
+    {"launches", OptionRow::Required, false,
+     [](Options &o, const std::string &value) {
+       if (value.empty())
+         return fail("--launches: the file's name is empty");
+       o.launches = value;
+       return Error::success();
+     }},
+    {"subgroup-size", OptionRow::Required, false,
      [](Options &o, const std::string &value) {
        return setNumber("--subgroup-size", value, o.deviceOptions.subgroupSize);
      }},
-    {"threads", OptionRow::Required,
+    {"threads", OptionRow::Required, false,
      [](Options &o, const std::string &value) {
        return setNumber("--threads", value, o.deviceOptions.threads);
      }},
-    {"check", OptionRow::Required,
+    {"check", OptionRow::Required, false,
      [](Options &o, const std::string &value) {
        o.deviceOptions.checks = value;
        return Error::success();
@@ -137,7 +148,8 @@ std::vector<std::string> optionNames() {
   return names;
 }
 
-Error parseOption(const std::vector<std::string> &words, size_t &at, Options &options, bool &sawGrid) {
+Error parseOption(const std::vector<std::string> &words, size_t &at, bool ofLaunch, Options &options,
+                  bool &sawGrid) {
   const std::string &word = words[at];
   std::string name = word.substr(word.compare(0, 2, "--") == 0 ? 2 : 1);
   std::optional<std::string> value;
@@ -147,13 +159,15 @@ Error parseOption(const std::vector<std::string> &words, size_t &at, Options &op
   }
   if (name == "h")
     name = "help";
-  if (name.size() == 2 && name[0] == 'O' && name[1] >= '0' && name[1] <= '3' && !value) {
+  if (!ofLaunch && name.size() == 2 && name[0] == 'O' && name[1] >= '0' && name[1] <= '3' && !value) {
     options.deviceOptions.optLevel = static_cast<uint32_t>(name[1] - '0');
     return Error::success();
   }
   for (const OptionRow &row : optionTable) {
     if (name != row.name)
       continue;
+    if (ofLaunch && !row.ofLaunch)
+      return fail("--", name, " is for the whole list, not for one of its launches");
     if (row.value == OptionRow::None && value)
       return fail("--", name, " takes no value");
     if (row.value == OptionRow::Required && !value) {
@@ -167,17 +181,14 @@ Error parseOption(const std::vector<std::string> &words, size_t &at, Options &op
   return fail("unknown option '", word, "'", suggestion(name, optionNames()));
 }
 
-} // namespace
-
-Expected<Options> parseCommandLine(const std::vector<std::string> &words) {
-  Options options;
-  bool sawGrid = false;
+/// Options and NAME=VALUE; the first other word is the file, which a launch of a list has not.
+Error parseWords(const std::vector<std::string> &words, bool ofLaunch, Options &options, bool &sawGrid) {
   for (size_t at = 0; at < words.size(); ++at) {
     const std::string &word = words[at];
     if (word.size() > 1 && word[0] == '-') {
-      if (Error error = parseOption(words, at, options, sawGrid))
+      if (Error error = parseOption(words, at, ofLaunch, options, sawGrid))
         return error;
-    } else if (options.file.empty()) {
+    } else if (!ofLaunch && options.file.empty()) {
       if (word.empty())
         return fail("the file's name is empty");
       options.file = word;
@@ -188,17 +199,59 @@ Expected<Options> parseCommandLine(const std::vector<std::string> &words) {
       options.arguments.push_back(std::move(*assignment));
     }
   }
+  return Error::success();
+}
+
+constexpr const char *noGrid = "no grid given: -grid=X[,Y,Z] says how many blocks run";
+
+} // namespace
+
+Expected<Options> parseCommandLine(const std::vector<std::string> &words) {
+  Options options;
+  bool sawGrid = false;
+  if (Error error = parseWords(words, /*ofLaunch=*/false, options, sawGrid))
+    return error;
   if (options.help || options.version || options.listDevices)
     return options;
   if (options.file.empty())
     return fail("no file given; 'qdc-run --help' shows how it is used");
-  if (!sawGrid)
-    return fail("no grid given: -grid=X[,Y,Z] says how many blocks run");
+  if (!options.launches.empty()) {
+    if (sawGrid || !options.kernel.empty() || !options.arguments.empty() || !options.outputs.empty() ||
+        !options.expectations.empty() || options.timedRuns)
+      return fail("with --launches, kernels, grids and arguments stand in the list, and nothing is timed");
+  } else if (!sawGrid) {
+    return fail(noGrid);
+  }
   if (!options.deviceOptions.checks.empty() && options.device != "interp")
     return fail("--check is for -device=interp, not ", options.device);
   if (options.deviceOptions.threads && options.device != "cpu")
     return fail("--threads is for -device=cpu, not ", options.device);
   return options;
+}
+
+Expected<std::vector<Options>> parseLaunches(const std::string &name, const std::string &text) {
+  std::vector<Options> launches;
+  std::istringstream lines(text);
+  size_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    std::istringstream stream(line);
+    std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
+    if (words.empty())
+      continue;
+    Options options;
+    bool sawGrid = false;
+    Error error = parseWords(words, /*ofLaunch=*/true, options, sawGrid);
+    if (!error && !sawGrid)
+      error = fail(noGrid);
+    if (error)
+      return fail(name, ":", number, ": ", error.message());
+    options.print = Options::Print::None;
+    launches.push_back(std::move(options));
+  }
+  if (launches.empty())
+    return fail("'", name, "' has no launch");
+  return launches;
 }
 
 std::string helpText() {
@@ -212,6 +265,7 @@ Each kernel argument is given by its name:
   n=1000                    a scalar: integer (also 0x..), float, inf, nan, true, false
   x=1,2,3                   a buffer of these values, of the kernel's type
   x=@in.npy                 a buffer from a NumPy file; its shape is kept for the output
+  x=@in.npy[64:128]         elements 64 to 127 of it, in C order
   x=zeros:f32:1024          COUNT may be a shape (64x64); the type may be left out (zeros:1024)
   x=ones:f32:1024           ones
   x=iota:i32:64             0, 1, 2, ...
@@ -229,6 +283,9 @@ where it runs:
   --list-devices        every device, or why it is absent
   -kernel=NAME          the kernel, where the file has several
   -grid=X[,Y,Z]         blocks to run; the block's size is the kernel's own
+  --launches=LIST       many launches of the file's kernels instead: a line of the file LIST each, with its
+                        -kernel, -grid, NAME=VALUE, -out and -expect. Prints a line for each, "passed: KERNEL"
+                        or "FAILED: KERNEL: why", and goes on; at last "N passed, M failed"
   --subgroup-size=N     lanes of a subgroup, where the device has a choice
   -O0 .. -O3            optimisation of a FILE.qir (2)
   --threads=N           threads of the cpu device (one a processor)
@@ -239,7 +296,8 @@ what comes out:
   -out y=out.npy        writes a buffer to a NumPy file instead; may be repeated
   -expect y=VALUE       compares a buffer instead, VALUE as above; a list may end in '...' to compare
                         only its beginning. Bit for bit, but any NaN equals any other;
-                        y=VALUE:tol=1e-6 lets each element differ by 1e-6 * max(1, |expected|)
+                        y=VALUE:tol=1e-6 lets each element differ by 1e-6 * max(1, |expected|), and
+                        y=VALUE:any-zero takes -0 for +0
   --print=all|none      prints all values of all written buffers, or nothing
   --time[=RUNS]         the device's time of RUNS (10) further runs: median, least and most
 

@@ -30,10 +30,15 @@ struct Options {
   bool help = false;
   bool version = false;
   bool listDevices = false;
+  /// A file with a launch a line; empty for the one launch of the command line.
+  std::string launches;
 };
 
 /// The arguments after the program's name. Any failure is one of usage.
 Expected<Options> parseCommandLine(const std::vector<std::string> &words);
+
+/// The launches of a list's text, a line each. `name` is the list's, for messages.
+Expected<std::vector<Options>> parseLaunches(const std::string &name, const std::string &text);
 
 std::string helpText();
 

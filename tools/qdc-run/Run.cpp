@@ -141,20 +141,10 @@ Expected<std::vector<BoundArgument>> bindArguments(const Kernel &kernel,
   return bound;
 }
 
-Error run(const Options &options) {
-  auto bytes = readFile(options.file);
-  if (!bytes)
-    return bytes.error();
-  Program program{std::move(*bytes), options.file == "-" ? "<stdin>" : options.file};
-  if (program.bytes.empty())
-    return fail("'", program.name, "' is empty");
-  auto device = Device::open(options.device, options.deviceOptions);
-  if (!device)
-    return device.error();
-  auto module = (*device)->load(program);
-  if (!module)
-    return module.error();
-  auto kernel = chooseKernel((*module)->interface(), options.kernel);
+namespace {
+
+Error runLaunch(Device &device, Module &module, const Options &options) {
+  auto kernel = chooseKernel(module.interface(), options.kernel);
   if (!kernel)
     return kernel.error();
 
@@ -182,7 +172,7 @@ Error run(const Options &options) {
       arguments.push_back(Argument::scalar(input.parameter->type.scalar, input.bits));
       continue;
     }
-    auto buffer = (*device)->allocate(input.array.data.size());
+    auto buffer = device.allocate(input.array.data.size());
     if (!buffer)
       return fail(argumentOf(**kernel, input.parameter->name), ": ", buffer.message());
     if (Error error = (*buffer)->upload(input.array.data.data(), input.array.data.size()))
@@ -191,8 +181,7 @@ Error run(const Options &options) {
     arguments.push_back(Argument::buffer(**buffer, input.parameter->type, count));
     buffers.push_back(std::move(*buffer));
   }
-  auto seconds = (*module)->launch((*kernel)->name, options.grid, arguments);
-  std::fputs((*module)->warnings().c_str(), stderr);
+  auto seconds = module.launch((*kernel)->name, options.grid, arguments);
   if (!seconds)
     return seconds.error();
 
@@ -205,7 +194,7 @@ Error run(const Options &options) {
         return error;
   }
   if (options.timedRuns)
-    if (Error error = measure(options.timedRuns, **module, **kernel, options.grid, arguments, *inputs))
+    if (Error error = measure(options.timedRuns, module, **kernel, options.grid, arguments, *inputs))
       return error;
 
   auto resultOf = [&](const std::string &name) -> const Array & {
@@ -226,6 +215,55 @@ Error run(const Options &options) {
     if (Error error = compareArrays(expectation, resultOf(expectation.name)))
       return error;
   return Error::success();
+}
+
+/// Each launch of a list, whatever becomes of those before it.
+Error runLaunches(Device &device, Module &module, const std::vector<Options> &launches) {
+  size_t failed = 0;
+  for (const Options &launch : launches) {
+    Error error = runLaunch(device, module, launch);
+    failed += bool(error);
+    std::printf("%s: %s%s%s\n", error ? "FAILED" : "passed", launch.kernel.c_str(), error ? ": " : "",
+                error ? error.message().c_str() : "");
+    // Where the next launch ends the process, this line tells which one it was.
+    std::fflush(stdout);
+  }
+  std::printf("%zu passed, %zu failed\n", launches.size() - failed, failed);
+  return failed ? fail(failed, " of ", launches.size(), " launches failed") : Error::success();
+}
+
+Expected<std::vector<Options>> readLaunches(const std::string &file) {
+  auto bytes = readFile(file);
+  if (!bytes)
+    return bytes.error();
+  return parseLaunches(file, {bytes->begin(), bytes->end()});
+}
+
+} // namespace
+
+Error run(const Options &options) {
+  std::vector<Options> launches;
+  if (!options.launches.empty()) {
+    auto list = readLaunches(options.launches);
+    if (!list)
+      return list.error();
+    launches = std::move(*list);
+  }
+  auto bytes = readFile(options.file);
+  if (!bytes)
+    return bytes.error();
+  Program program{std::move(*bytes), options.file == "-" ? "<stdin>" : options.file};
+  if (program.bytes.empty())
+    return fail("'", program.name, "' is empty");
+  auto device = Device::open(options.device, options.deviceOptions);
+  if (!device)
+    return device.error();
+  auto module = (*device)->load(program);
+  if (!module)
+    return module.error();
+  std::fputs((*module)->warnings().c_str(), stderr);
+  return launches.empty() ? runLaunch(**device, **module, options)
+                          : runLaunches(**device, **module, launches);
 }
 
 void printDevices() {

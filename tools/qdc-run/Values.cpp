@@ -116,6 +116,33 @@ Expected<Array> parseList(const std::string &what, ElementType type, const std::
   return array;
 }
 
+/// FILE.npy, or FILE.npy[FIRST:END] for a part of it.
+Expected<Array> readFileOrPart(const std::string &name) {
+  size_t open = name.rfind('[');
+  if (open == std::string::npos || name.back() != ']')
+    return readNpy(name);
+  std::vector<std::string> ends = split(name.substr(open + 1, name.size() - open - 2), ':');
+  auto first = ends.size() == 2 ? parseShape(ends[0]) : std::nullopt;
+  auto end = ends.size() == 2 ? parseShape(ends[1]) : std::nullopt;
+  if (!first || !end || first->size() != 1 || end->size() != 1)
+    return fail("'", name.substr(open), "' is not of the form [FIRST:END]");
+  auto whole = readNpy(name.substr(0, open));
+  if (!whole)
+    return whole;
+  auto count = static_cast<int64_t>(whole->numScalars());
+  if (first->front() > end->front() || end->front() > count)
+    return fail("'", name, "' is not within the file's ", count, " elements");
+  auto at = [&](int64_t element) {
+    return whole->data.begin() + element * static_cast<int64_t>(scalarBytes(whole->type));
+  };
+  Array part;
+  part.type = whole->type;
+  part.isUnsigned = whole->isUnsigned;
+  part.shape = {end->front() - first->front()};
+  part.data.assign(at(first->front()), at(end->front()));
+  return part;
+}
+
 std::string subscript(const Array &array, size_t index) {
   std::string result;
   for (size_t i = array.shape.size(); i-- > 0;) {
@@ -128,9 +155,14 @@ std::string subscript(const Array &array, size_t index) {
 
 bool isNan(ScalarType type, uint64_t bits) { return isFloat(type) && std::isnan(floatValue(type, bits)); }
 
-bool equal(ScalarType type, uint64_t got, uint64_t want, std::optional<double> tolerance) {
+bool isZero(ScalarType type, uint64_t bits) { return isFloat(type) && floatValue(type, bits) == 0; }
+
+bool equal(ScalarType type, uint64_t got, uint64_t want, const Expectation &how) {
   if (got == want || (isNan(type, got) && isNan(type, want)))
     return true;
+  if (how.anyZero && isZero(type, got) && isZero(type, want))
+    return true;
+  std::optional<double> tolerance = how.tolerance;
   if (!tolerance)
     return false;
   if (!isFloat(type)) {
@@ -171,7 +203,7 @@ Expected<Array> parseBufferValue(const std::string &what, ElementType type, cons
       std::isalpha(static_cast<unsigned char>(value[0])))
     return fail(what, ": '", value, "' is made by nothing called '", word, "'", suggestion(word, generators));
 
-  auto array = fromFile    ? readNpy(value.substr(1))
+  auto array = fromFile    ? readFileOrPart(value.substr(1))
                : generated ? generate(what, type, value)
                            : parseList(what, type, value);
   if (!array)
@@ -195,6 +227,12 @@ Expected<Expectation> parseExpectation(const std::string &name, ElementType type
   expectation.name = name;
   std::string what = "-expect " + name;
   std::string rest = value;
+  constexpr std::string_view anyZero = ":any-zero";
+  if (rest.size() > anyZero.size() &&
+      rest.compare(rest.size() - anyZero.size(), anyZero.size(), anyZero) == 0) {
+    expectation.anyZero = true;
+    rest.resize(rest.size() - anyZero.size());
+  }
   if (size_t at = rest.rfind(":tol="); at != std::string::npos) {
     auto bits = parseScalar(ScalarType::F64, rest.substr(at + 5));
     double tolerance = bits ? floatValue(ScalarType::F64, *bits) : -1;
@@ -223,7 +261,7 @@ Error compareArrays(const Expectation &expected, const Array &got) {
   std::optional<size_t> first;
   size_t differing = 0;
   for (size_t i = 0; i < count; ++i) {
-    if (equal(got.type, got.bits(i), expected.array.bits(i), expected.tolerance))
+    if (equal(got.type, got.bits(i), expected.array.bits(i), expected))
       continue;
     ++differing;
     if (!first)

@@ -17,6 +17,8 @@ struct Expectation {
   Array array;
   /// Only the beginning is compared.
   bool prefix = false;
+  /// Whether +0 and -0 are alike.
+  bool anyZero = false;
   /// Absent: bit for bit.
   std::optional<double> tolerance;
 };

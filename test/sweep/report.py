@@ -1,0 +1,62 @@
+"""What a run of the sweep prints at its end."""
+import collections
+import re
+
+# Kernels that a family of executors may refuse, by the diagnostic's text.
+KNOWN_REFUSALS = {}
+SHOWN = 40
+
+
+def reason(text):
+    """A refusal without what differs from kernel to kernel."""
+    lines = text.splitlines() or ["no reason"]
+    line = next((line for line in reversed(lines) if "error: " in line), lines[0])
+    return re.sub(r"^.*error: ", "", line)
+
+
+def is_known(result):
+    family = result.executor.split(":")[0].split("@")[0]
+    return any(re.search(pattern, result.text) for pattern in KNOWN_REFUSALS.get(family, ()))
+
+
+def print_table(results):
+    """A row an op, a column an executor: how many ran, and of those how many failed."""
+    executors = sorted({r.executor for r in results})
+    counts = collections.defaultdict(collections.Counter)
+    for r in results:
+        counts[r.op, r.executor]["ran" if r.status != "refused" else "refused"] += 1
+        counts[r.op, r.executor]["bad"] += r.status in ("failed", "crashed")
+    for number, executor in enumerate(executors):
+        print("  %c: %s" % (chr(ord("A") + number), executor))
+    print("%-34s %s" % ("ran (failed, refused)", " ".join("%12c" % chr(ord("A") + k) for k in range(len(executors)))))
+    for op in sorted({r.op for r in results}):
+        cells = []
+        for executor in executors:
+            c = counts[op, executor]
+            more = ",".join(filter(None, ["%d!" % c["bad"] if c["bad"] else "", "%dr" % c["refused"] if c["refused"] else ""]))
+            cells.append("%12s" % ("%d%s" % (c["ran"], " (%s)" % more if more else "")))
+        print("%-34s %s" % (op, " ".join(cells)))
+
+
+def print_report(results, with_table, is_verbose):
+    """Whether all is well."""
+    refused = [r for r in results if r.status == "refused"]
+    for (executor, text), count in sorted(collections.Counter((r.executor, reason(r.text)) for r in refused).items()):
+        print("refused: %s: %d: %s" % (executor, count, text))
+    bad = [r for r in results if r.status in ("failed", "crashed")]
+    bad += [r for r in refused if not is_known(r)]
+    for r in bad if is_verbose else bad[:SHOWN]:
+        print("%s: %s: %s: %s" % (r.status.upper(), r.executor, r.name, reason(r.text) if r.status == "refused" else r.text))
+    if len(bad) > SHOWN and not is_verbose:
+        print("... and %d more" % (len(bad) - SHOWN))
+    if bad:
+        print("by op and executor: " + ", ".join("%s on %s: %d" % (*key, n) for key, n in sorted(
+            collections.Counter((r.op, r.executor) for r in bad).items())[:400]))
+    if with_table:
+        print_table(results)
+    by_executor = collections.defaultdict(collections.Counter)
+    for r in results:
+        by_executor[r.executor][r.status] += 1
+    for executor, counts in sorted(by_executor.items()):
+        print("%-16s %s" % (executor, ", ".join("%d %s" % (n, s) for s, n in sorted(counts.items()))))
+    return not bad
