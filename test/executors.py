@@ -13,7 +13,8 @@ Executor = collections.namedtuple("Executor", "device size options env")
 Executor.family = property(lambda self: self.device.split(":")[0])
 Executor.name = property(lambda self: "%s@%d" % (self.device, self.size))
 
-SIM = [("sim:sm_80", 32), ("sim:gfx942", 64), ("sim:gfx1100", 32), ("sim:gfx1100", 64)]
+SIM = [("sim:sm_70", 32), ("sim:sm_80", 32), ("sim:sm_90", 32), ("sim:gfx90a", 64), ("sim:gfx942", 64)]
+SIM += [(chip, size) for chip in ("sim:gfx1030", "sim:gfx1100", "sim:gfx1200") for size in (32, 64)]
 
 
 def listed(qdc_run, env):

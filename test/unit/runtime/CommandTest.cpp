@@ -52,7 +52,7 @@ TEST(Command, HelpListsEveryOption) {
   EXPECT_EQ(outcome.status, 0);
   for (const char *option :
        {"-device=", "--list-devices", "-kernel=", "-grid=", "--subgroup-size=", "-O3",
-        "--threads=", "--check=", "-out ", "-expect ", "--print=", "--time", "examples:"})
+        "--threads=", "--check=", "--launches=", "-out ", "-expect ", "--print=", "--time", "examples:"})
     EXPECT_NE(outcome.output.find(option), std::string::npos) << option;
 }
 

@@ -70,6 +70,53 @@ TEST(CommandLine, SaysWhatIsWrong) {
             "--threads is for -device=cpu, not cuda");
 }
 
+TEST(CommandLine, ListsLaunches) {
+  EXPECT_EQ(parseCommandLine({"f.qdb", "--launches=l.txt"})->launches, "l.txt");
+  EXPECT_EQ(usageError({"f.qdb", "--launches="}), "--launches: the file's name is empty");
+  EXPECT_EQ(usageError({"f.qdb", "--launches=l.txt", "-grid=1"}),
+            "with --launches, kernels, grids and arguments stand in the list, and nothing is timed");
+  auto launches = parseLaunches("l.txt", "-kernel=a -grid=2 n=1 y=zeros:3 -expect y=1,2,3\n\n-grid=1,2 -kernel=b\n");
+  ASSERT_TRUE(launches) << launches.message();
+  ASSERT_EQ(launches->size(), 2u);
+  EXPECT_EQ((*launches)[0].kernel, "a");
+  EXPECT_EQ((*launches)[0].arguments.size(), 2u);
+  EXPECT_EQ((*launches)[0].expectations[0].value, "1,2,3");
+  EXPECT_EQ((*launches)[1].grid.y, 2u);
+}
+
+TEST(CommandLine, SaysWhatIsWrongInAList) {
+  auto error = [](const char *text) { return parseLaunches("l.txt", text).message(); };
+  EXPECT_EQ(error("\n"), "'l.txt' has no launch");
+  EXPECT_EQ(error("-grid=1\n-kernel=a\n"), "l.txt:2: no grid given: -grid=X[,Y,Z] says how many blocks run");
+  EXPECT_EQ(error("-grid=1 -device=cpu\n"),
+            "l.txt:1: --device is for the whole list, not for one of its launches");
+  EXPECT_EQ(error("-grid=1 file\n"), "l.txt:1: argument 'file' is not of the form NAME=VALUE");
+}
+
+TEST(Values, PartsOfFiles) {
+  std::string file = testing::TempDir() + "parts.npy";
+  Array whole = *makeArray(ScalarType::F32, {2, 3});
+  for (size_t i = 0; i < 6; ++i)
+    whole.setBits(i, floatBits(ScalarType::F32, static_cast<double>(i)));
+  ASSERT_FALSE(writeNpy(file, whole));
+  EXPECT_EQ(floats(*parseBufferValue("x", f32, "@" + file + "[2:5]")), (std::vector<double>{2, 3, 4}));
+  EXPECT_EQ(parseBufferValue("x", f32, "@" + file + "[6:6]")->numScalars(), 0u);
+  EXPECT_EQ(valueError(f32, "@" + file + "[2:7]"), "x: '" + file + "[2:7]' is not within the file's 6 elements");
+  EXPECT_EQ(valueError(f32, "@" + file + "[3:2]"), "x: '" + file + "[3:2]' is not within the file's 6 elements");
+  EXPECT_EQ(valueError(f32, "@" + file + "[3]"), "x: '[3]' is not of the form [FIRST:END]");
+  EXPECT_EQ(valueError(f32, "@" + file + "[a:3]"), "x: '[a:3]' is not of the form [FIRST:END]");
+  std::remove(file.c_str());
+}
+
+TEST(Values, AnyZero) {
+  Array zeros = *parseBufferValue("y", f32, "0,-0");
+  auto strict = parseExpectation("y", f32, "-0,0"), open = parseExpectation("y", f32, "-0,0:any-zero");
+  ASSERT_TRUE(strict && open);
+  EXPECT_TRUE(bool(compareArrays(*strict, zeros)));
+  EXPECT_FALSE(bool(compareArrays(*open, zeros)));
+  EXPECT_TRUE(bool(compareArrays(*parseExpectation("y", f32, "-0,1:any-zero"), zeros)));
+}
+
 TEST(Values, Generators) {
   EXPECT_EQ(floats(*parseBufferValue("x", f32, "iota:f32:3")), (std::vector<double>{0, 1, 2}));
   EXPECT_EQ(floats(*parseBufferValue("x", f32, "ones:2")), (std::vector<double>{1, 1}));

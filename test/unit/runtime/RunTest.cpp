@@ -64,6 +64,24 @@ TEST_F(RunTest, FilesKeepTheirShape) {
   EXPECT_EQ(y->bits(5), floatBits(ScalarType::F32, 2.5));
 }
 
+TEST_F(RunTest, GoesOnInAListAfterAFailure) {
+  std::string list = folder + "run-list.txt", text = "-kernel=scale -grid=1 x=1,2 y=zeros:2 a=2 -expect y=2,5\n"
+                                                     "-kernel=scal -grid=1\n"
+                                                     "-kernel=scale -grid=1 x=1,2 y=zeros:2 a=3 -expect y=3,6\n";
+  ASSERT_FALSE(writeFile(list, {text.begin(), text.end()}));
+  auto options = parseCommandLine({folder + "run-test.qir", "--launches=" + list});
+  ASSERT_TRUE(options) << options.message();
+  testing::internal::CaptureStdout();
+  Error error = run(*options);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(),
+            "FAILED: scale: y[1] is 4, expected 5; 1 of 2 values differ\n"
+            "FAILED: scal: the file has no kernel 'scal'; did you mean 'scale'?\n"
+            "passed: scale\n"
+            "1 passed, 2 failed\n");
+  EXPECT_EQ(error.message(), "2 of 3 launches failed");
+  std::remove(list.c_str());
+}
+
 TEST_F(RunTest, TimesFurtherRuns) {
   std::string printed = runWith({"x=1,2,3", "y=zeros:3", "a=2", "--time=3"});
   EXPECT_EQ(printed.find("time: median "), 0u) << printed;
