@@ -6,23 +6,29 @@
 // Input invariant: a verified module; helper functions are inlined; collective ops stand in uniform control flow.
 //
 // Output invariant:
-// - gone: subgroup.reduce, reduce_all, broadcast_first, elect, size; global_thread_id, block_dim;
+// - gone: subgroup.reduce, reduce_all, broadcast_first, elect, size, log2_size, subgroup_id, num_subgroups, rotate,
+//   ballot_first_n, bitonic_sort, bitonic_sort_kv; global_thread_id, block_dim;
+// - match_any and match_all of an i32 or i64, all_equal of an i1 and the own lane's lanemask as an i32 remain on chips
+//   that have them, else are gone;
 // - thread_id remains only along dimensions of more than one thread;
-// - no tile is as wide as the subgroup or wider (no clause: the whole subgroup), none has one lane; all, any and
-//   shuffle_xor of a constant mask have no tile;
+// - no tile is as wide as the subgroup or wider (no clause: the whole subgroup), none has one lane; all, any, ballot,
+//   what remains of the matches, and shuffle_xor of a constant mask have no tile;
 // - constant lanes, offsets and masks are literals below the tile's or subgroup's size, offsets and masks above 0;
-//   shuffle has a varying lane (of a constant lane it is broadcast);
+//   shuffle has a varying lane (of a constant lane, without members, it is broadcast);
 // - a wider tile is shared.alloc, store, block.sync and load;
 // - a tile never straddles the block's end; shared arrays fit the chip.
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/LaneMasks.h"
 #include "passes/LaneTree.h"
 #include "passes/Passes.h"
+#include "passes/Sort.h"
 #include "passes/Uniformity.h"
 #include "passes/WideTiles.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -66,6 +72,8 @@ private:
   Value expandBroadcast(BroadcastOp op);
   Value expandXor(ShuffleXorOp op);
   template <typename Op> Value expandShift(Op op);
+  Value expandRotate(RotateOp op);
+  template <typename Op> Values expandSort(Op op);
   Value expandElect(ElectOp op);
   Value expandGlobalThreadId(GlobalThreadIdOp op);
   Value expandThreadId(Location loc, Dim dim, Type type);
@@ -109,7 +117,7 @@ LogicalResult Expander::checkTile(Operation *op, int32_t tile) {
 
 /// Shared memory carries a wide tile where all threads of the block pass its barriers.
 LogicalResult Expander::checkWideTile(Operation *op, int32_t tile) {
-  if (isa<ElectOp>(op))
+  if (isa<ElectOp>(op) || isLaneMask(op))
     return success();
   UniformityAnalysis::Control control;
   if (op->getParentOp() != kernel) {
@@ -169,6 +177,13 @@ Value Expander::expandShuffle(ShuffleOp op) {
   if (op.getMembers())
     return {};
   int32_t lanes = getLanes(op.getTile());
+  if (op.getMembers()) {
+    if (op.getLane())
+      return {};
+    Value lane = constant(op.getLoc(), builder.getI32Type(), *op.getStaticLane() % lanes);
+    return ShuffleOp::create(builder, op.getLoc(), op.getType(), op.getValue(), lane, op.getMembers(), IntegerAttr(),
+                             IntegerAttr());
+  }
   if (lanes == 1)
     return op.getValue();
   if (std::optional<int32_t> lane = op.getConstantLane())
@@ -195,6 +210,31 @@ template <typename Op> Value Expander::expandShift(Op op) {
   if (offset)
     return Op::create(builder, op.getLoc(), op.getValue(), *offset, getClause(lanes), op.getPoisonEdge());
   return Op::create(builder, op.getLoc(), op.getValue(), op.getLane(), getClause(lanes), op.getPoisonEdge());
+}
+
+/// A rotation by half the lanes is an exchange.
+Value Expander::expandRotate(RotateOp op) {
+  Location loc = op.getLoc();
+  int32_t lanes = getLanes(op.getTile());
+  std::optional<int32_t> offset = op.getConstantLane();
+  if (offset)
+    offset = *offset & (lanes - 1);
+  if (lanes == 1 || offset == 0)
+    return op.getValue();
+  if (offset == lanes / 2)
+    return ShuffleXorOp::create(builder, loc, op.getValue(), *offset, std::nullopt);
+  Value distance = offset ? constant(loc, builder.getI32Type(), *offset) : op.getLane();
+  Value source = arith::AddIOp::create(builder, loc, laneId(loc), distance);
+  return ShuffleOp::create(builder, loc, op.getValue(), source, getClause(lanes));
+}
+
+template <typename Op> Values Expander::expandSort(Op op) {
+  SortOrder order(op);
+  int32_t lanes = getLanes(op.getTile());
+  if (remarks)
+    op.emitRemark() << "'" << op->getName() << "' op over " << lanes << " lanes on " << target.str()
+                    << ": comparisons: " << getNumSortSteps(lanes) << ", words in each: " << getNumSortWords(order);
+  return buildSort(lanesAt(op.getLoc()), order, lanes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -260,6 +300,28 @@ Values Expander::expandOp(Operation *op) {
       .Case([&](AnyOp vote) {
         return buildVote(lanesAt(loc), /*isAll=*/false, vote.getPredicate(), getLanes(vote.getTile()));
       })
+      .Case([&](RotateOp rotate) { return expandRotate(rotate); })
+      .Case([&](BallotOp ballot) -> Value {
+        if (!ballot.getTile())
+          return {};
+        return buildBallot(lanesAt(loc), ballot.getPredicate(), *ballot.getTile());
+      })
+      .Case([&](BallotFirstNOp ballot) { return buildBallotFirstN(lanesAt(loc), ballot); })
+      .Case([&](AllEqualOp equal) { return buildAllEqual(lanesAt(loc), target, equal, getLanes(equal.getTile())); })
+      .Case([&](MatchAnyOp match) { return buildMatchAny(lanesAt(loc), target, match, getLanes(match.getTile())); })
+      .Case([&](MatchAllOp match) { return buildMatchAll(lanesAt(loc), target, match, getLanes(match.getTile())); })
+      .Case<BitonicSortOp, BitonicSortKVOp>([&](auto sort) { return expandSort(sort); })
+      .Case<LaneMaskLtOp, LaneMaskLeOp, LaneMaskEqOp, LaneMaskGeOp, LaneMaskGtOp>(
+          [&](auto mask) { return buildLaneMask(lanesAt(loc), target, mask, getLanes(mask.getTile())); })
+      .Case([&](SubgroupIdOp id) -> Value {
+        Value thread = ThreadIndexOp::create(builder, loc, id.getType());
+        Value bits = constant(loc, id.getType(), llvm::Log2_32(shape.subgroupSize));
+        return arith::ShRUIOp::create(builder, loc, thread, bits);
+      })
+      .Case([&](NumSubgroupsOp num) {
+        return constant(loc, num.getType(), llvm::divideCeil(shape.threads, shape.subgroupSize));
+      })
+      .Case([&](Log2SizeOp size) { return constant(loc, size.getType(), llvm::Log2_32(shape.subgroupSize)); })
       .Case([&](ElectOp elect) { return expandElect(elect); })
       .Case([&](SubgroupSizeOp size) { return constant(loc, size.getType(), shape.subgroupSize); })
       .Case([&](BlockDimOp dim) {
@@ -357,7 +419,9 @@ public:
 
   StringRef getArgument() const override { return "expand-subgroup"; }
   StringRef getDescription() const override { return "Expand subgroup ops to those that every target has"; }
-  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<arith::ArithDialect>(); }
+  void getDependentDialects(DialectRegistry &registry) const override { 
+    registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
+  }
 
   void runOnOperation() override {
     if (!target.chip || !targetName.empty()) {

@@ -13,7 +13,12 @@
 
 #include "passes/WideTiles.h"
 
+#include "passes/IntegerBuilder.h"
+#include "passes/LaneMasks.h"
+#include "passes/Sort.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -136,6 +141,16 @@ public:
   Values broadcast(ValueRange values, int32_t lane);
   Values reduce(ValueRange values, const Combiner &combiner, bool toAll);
   Values vote(Value predicate, bool isAll);
+  Values rotate(Value value, Value offset) {
+    return exchange(value, inTile(bitAnd(arith::AddIOp::create(b, loc, thread, offset), lanes - 1)));
+  }
+  Values ballot(Value predicate);
+  Values allEqual(Value value);
+  Values matchAny(Value value);
+  Values matchAll(Value value);
+  Values sort(const SortOrder &order) {
+    return buildSort(at, order, lanes, [&](ValueRange words, int32_t mask) { return shuffleXor(words, constant(mask)); });
+  }
 
   /// The lane operand of a shuffle-like op as a value.
   template <typename Op> Value lane(Op shuffle) {
@@ -266,9 +281,65 @@ Values WideTile::vote(Value predicate, bool isAll) {
   return combineSubgroups(inSubgroup(predicate, shape.subgroupSize), lanes, combine, inSubgroup, inSubgroup);
 }
 
+/// Each subgroup's ballot, at its place in the tile's.
+Values WideTile::ballot(Value predicate) {
+  IntegerBuilder i(at);
+  Value start = i.cast(i.bitAnd(thread, (lanes - 1) & -shape.subgroupSize), i.i64);
+  Value own = i.shl(BallotOp::create(b, loc, predicate), start);
+  Combiner combiner(Kind::ori);
+  auto combine = [&](ValueRange lower, ValueRange higher) { return combiner.combine(b, loc, lower, higher); };
+  auto inSubgroup = [&](ValueRange masks, int32_t n) { return buildReduceAll(at, combiner, masks, n); };
+  return combineSubgroups(own, lanes, combine, inSubgroup, inSubgroup);
+}
+
+Values WideTile::allEqual(Value value) {
+  IntegerBuilder i(at);
+  if (value.getType().isInteger(1)) {
+    Values all = vote(value, /*isAll=*/true), any = vote(value, /*isAll=*/false);
+    if (all.empty() || any.empty())
+      return {};
+    return i.bitOr(all.front(), i.bitNot(any.front()));
+  }
+  Values first = broadcast(value, 0);
+  if (first.empty())
+    return {};
+  return vote(buildEquals(at, value, first.front()), /*isAll=*/true);
+}
+
+Values WideTile::matchAll(Value value) {
+  IntegerBuilder i(at);
+  Values same = allEqual(i.toBits(value));
+  if (same.empty())
+    return {};
+  Value all = i.constant(llvm::maskTrailingOnes<uint64_t>(lanes), i.i64);
+  Values results = i.select(same.front(), all, i.constant(0, i.i64));
+  results.push_back(same.front());
+  return results;
+}
+
+/// Each lane looks at all values of its tile, in a loop.
+Values WideTile::matchAny(Value value) {
+  IntegerBuilder i(at);
+  Value word = buildWord(at, value);
+  Values arrays = staging.acquire(b, op, word.getType(), shape.threads);
+  if (arrays.empty())
+    return {};
+  storeAll(b, loc, word, arrays, thread, Value());
+  staging.publish(b, loc, arrays);
+  Type type = lanes <= 32 ? i.i32 : i.i64;
+  auto loop = scf::ForOp::create(b, loc, constant(0), constant(lanes), constant(1), i.constant(0, type),
+                                 [&](OpBuilder &, Location, Value lane, ValueRange matches) {
+    Value other = LoadOp::create(b, loc, arrays.front(), inTile(lane));
+    Value isSame = i.compare(arith::CmpIPredicate::eq, word, other);
+    Value bit = i.shl(i.cast(isSame, type), i.cast(lane, type));
+    scf::YieldOp::create(b, loc, i.bitOr(matches.front(), bit));
+  });
+  return i.cast(loop.getResult(0), i.i64);
+}
+
 bool hasWideTileExpansion(Operation *op) {
   return isa<ReduceOp, ReduceAllOp, ShuffleOp, ShuffleUpOp, ShuffleDownOp, ShuffleXorOp, BroadcastOp, BroadcastFirstOp,
-             AllOp, AnyOp>(op);
+             AllOp, AnyOp, RotateOp, BallotOp, AllEqualOp, MatchAnyOp, MatchAllOp, BitonicSortOp, BitonicSortKVOp>(op);
 }
 
 Values expandWideTile(Operation *op, int32_t lanes, OpBuilder &builder, const BlockShape &shape, Staging &staging) {
@@ -288,6 +359,12 @@ Values expandWideTile(Operation *op, int32_t lanes, OpBuilder &builder, const Bl
       })
       .Case([&](AllOp vote) { return wide.vote(vote.getPredicate(), /*isAll=*/true); })
       .Case([&](AnyOp vote) { return wide.vote(vote.getPredicate(), /*isAll=*/false); })
+      .Case([&](RotateOp rotate) { return wide.rotate(rotate.getValue(), wide.lane(rotate)); })
+      .Case([&](BallotOp ballot) { return wide.ballot(ballot.getPredicate()); })
+      .Case([&](AllEqualOp equal) { return wide.allEqual(equal.getValue()); })
+      .Case([&](MatchAnyOp match) { return wide.matchAny(match.getValue()); })
+      .Case([&](MatchAllOp match) { return wide.matchAll(match.getValue()); })
+      .Case<BitonicSortOp, BitonicSortKVOp>([&](auto sort) { return wide.sort(SortOrder(sort)); })
       .Default([](Operation *) { return Values(); });
 }
 

@@ -1,0 +1,279 @@
+//===- Sort.cpp - sorting networks across lanes ---------------------------------------===//
+//
+// Purpose: the bitonic network in the form whose comparators all point the same way. A merge of two sorted runs of k
+// lanes first pairs each lane with its mirror image (mask 2k - 1), then lanes at the distances k/2 ... 1:
+//
+//   %r = qd.subgroup.bitonic_sort unsigned %k tile(2) : i32
+//     ->
+//   %upper = (lane & 1) != 0   %o = qd.subgroup.shuffle_xor %k, 1
+//   %take = (%o < %k) xor %upper   %r = select %take, %o, %k
+//
+// The smaller element always goes to the lower lane: there is one predicate a bit of the lane number, which all steps
+// share, and lanes that do not exist, at the upper end, act as largest elements of which nobody needs to know.
+//
+// Keys and values become words that compare as integers do: one of 32 or 64 bits where key and value fit together,
+// else two, of which the first decides where it differs. Equal elements have equal bits, so that it never matters
+// which of them a lane takes; and a descending sort only turns the predicates around.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Sort.h"
+
+#include "passes/IntegerBuilder.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace qd {
+
+namespace {
+
+/// The order of one type's values as an order of unsigned integers of its width, or of signed ones.
+///
+/// Floats: with the other bits of negative numbers flipped, signed integers have the order of numbers, and negative
+/// NaNs at the bottom. Counted from -infinity, around the end, the NaNs of both signs are at the top.
+struct Order {
+  Type type;
+  bool isUnsigned; ///< of integers: how they compare
+
+  unsigned getBits() const { return type.getIntOrFloatBitWidth(); }
+  bool isFloat() const { return isa<FloatType>(type); }
+  bool hasSign() const { return !isFloat() && !isUnsigned; }
+
+  int64_t getSignBit() const { return int64_t(uint64_t(1) << (getBits() - 1)); }
+  /// -infinity with its other bits flipped.
+  int64_t getLeast() const {
+    unsigned fraction = cast<FloatType>(type).getFPMantissaWidth() - 1;
+    return getSignBit() | ((int64_t(1) << fraction) - 1);
+  }
+  static Value flipNegative(const IntegerBuilder &i, Value bits) {
+    unsigned width = bits.getType().getIntOrFloatBitWidth();
+    Value sign = i.shrS(bits, width - 1);
+    return i.bitXor(bits, i.bitAnd(sign, int64_t((uint64_t(1) << (width - 1)) - 1)));
+  }
+
+  /// `keepsSign`: to an order of signed integers, where the type has that itself.
+  Value map(const IntegerBuilder &i, Value value, bool keepsSign) const {
+    Value bits = i.toBits(value);
+    if (isFloat())
+      return i.sub(flipNegative(i, bits), getLeast());
+    return hasSign() && !keepsSign ? i.bitXor(bits, getSignBit()) : bits;
+  }
+  Value unmap(const IntegerBuilder &i, Value bits, bool keepsSign) const {
+    if (isFloat())
+      return i.bitcast(flipNegative(i, i.add(bits, getLeast())), type);
+    return hasSign() && !keepsSign ? i.bitXor(bits, getSignBit()) : bits;
+  }
+};
+
+/// How elements are spread over words, the one that decides first in front. The first word compares signed where
+/// the key does, all others unsigned.
+class Layout {
+public:
+  explicit Layout(const SortOrder &order) : key{order.key.getType(), order.isUnsignedKey} {
+    if (order.value)
+      value = Order{order.value.getType(), order.isUnsignedValue};
+  }
+
+  bool isSigned() const { return key.hasSign(); }
+  unsigned getNumWords32() const {
+    unsigned bits = getBits();
+    return bits <= 32 ? 1 : bits <= 64 ? 2 : bits <= 96 ? 3 : 4;
+  }
+
+  Values pack(const IntegerBuilder &i, const SortOrder &order) const;
+  Values unpack(const IntegerBuilder &i, ArrayRef<Value> words) const;
+
+private:
+  unsigned getValueBits() const { return value ? value->getBits() : 0; }
+  unsigned getBits() const { return key.getBits() + getValueBits(); }
+  /// Whether a key of 64 bits and a narrower value share words of 32 and 64 bits.
+  bool splitsKey() const { return getNumWords32() == 3 && key.getBits() == 64; }
+
+  Order key;
+  std::optional<Order> value;
+};
+
+/// The network over one kernel's lanes.
+class Sorter {
+public:
+  Sorter(const LaneBuilder &at, const SortOrder &order, int32_t lanes, Exchange exchange)
+      : at(at), i(at), shape(at.shape), order(order), layout(order), lanes(lanes), exchange(exchange) {}
+
+  Values sort();
+  /// Keys of one bit: as many lanes as there are smaller keys hold one of these.
+  Value sortBits();
+
+private:
+  bool step(int32_t mask, int32_t bit);
+  Values move(int32_t mask);
+  bool missesPartners(int32_t mask) const;
+  Value isBefore(ArrayRef<Value> lhs, ArrayRef<Value> rhs, bool isSigned);
+  Value getTakesLast(int32_t bit);
+  Value getLane();
+
+  const LaneBuilder &at;
+  IntegerBuilder i;
+  const BlockShape &shape;
+  const SortOrder &order;
+  Layout layout;
+  int32_t lanes;
+  Exchange exchange;
+  Values words;
+  Value lane;
+  llvm::DenseMap<int32_t, Value> takesLast; ///< by bit of the lane number
+};
+
+} // namespace
+
+unsigned getNumSortSteps(int32_t lanes) {
+  unsigned merges = llvm::Log2_32(lanes);
+  return merges * (merges + 1) / 2;
+}
+
+unsigned getNumSortWords(const SortOrder &order) { return Layout(order).getNumWords32(); }
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+Values Layout::pack(const IntegerBuilder &i, const SortOrder &order) const {
+  unsigned numWords = getNumWords32();
+  Value high = key.map(i, order.key, /*keepsSign=*/true);
+  Value low = value ? value->map(i, order.value, /*keepsSign=*/false) : Value();
+  if (numWords <= 2) {
+    Type word = numWords == 1 ? i.i32 : i.i64;
+    high = i.cast(high, word, isSigned());
+    return low ? i.bitOr(i.shl(high, getValueBits()), i.cast(low, word)) : high;
+  }
+  if (splitsKey()) {
+    low = i.bitOr(i.shl(high, 32), i.cast(low, i.i64));
+    high = i.shrU(high, 32);
+  }
+  Values words = i.cast(high, numWords == 4 ? i.i64 : i.i32, isSigned());
+  words.push_back(low);
+  return words;
+}
+
+Values Layout::unpack(const IntegerBuilder &i, ArrayRef<Value> words) const {
+  Value high = words.front(), low = words.back();
+  if (splitsKey())
+    high = i.bitOr(i.shl(i.cast(high, i.i64), 32), i.shrU(low, 32));
+  else if (value && words.size() == 1)
+    high = i.shrU(high, getValueBits());
+  auto toType = [&](const Order &order, Value word, bool keepsSign) {
+    return order.unmap(i, i.cast(word, i.b.getIntegerType(order.getBits())), keepsSign);
+  };
+  Values values = toType(key, high, /*keepsSign=*/true);
+  if (value)
+    values.push_back(toType(*value, low, /*keepsSign=*/false));
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// The network
+//===----------------------------------------------------------------------===//
+
+/// The lane's number, of which bits below the group's size count.
+Value Sorter::getLane() {
+  if (!lane)
+    lane = lanes > shape.subgroupSize ? ThreadIndexOp::create(i.b, i.loc, i.i32).getResult()
+                                      : LaneIdOp::create(i.b, i.loc, i.i32).getResult();
+  return lane;
+}
+
+/// Whether the lane receives the element that comes last, of two lanes that differ in `bit`.
+Value Sorter::getTakesLast(int32_t bit) {
+  Value &predicate = takesLast[bit];
+  if (!predicate)
+    predicate = i.compare(order.isDescending ? arith::CmpIPredicate::eq : arith::CmpIPredicate::ne,
+                          i.bitAnd(getLane(), bit), 0);
+  return predicate;
+}
+
+Values Sorter::move(int32_t mask) {
+  return mask < shape.subgroupSize ? at.shuffleXor(words, mask) : exchange(words, mask);
+}
+
+/// Whether a lane of the partial subgroup is paired with one that does not exist.
+bool Sorter::missesPartners(int32_t mask) const {
+  int32_t present = shape.getPartialLanes();
+  for (int32_t lane = 0; lane < present; ++lane)
+    if ((lane ^ mask) >= present)
+      return true;
+  return false;
+}
+
+Value Sorter::isBefore(ArrayRef<Value> lhs, ArrayRef<Value> rhs, bool isSigned) {
+  Value isLess = i.compare(isSigned ? arith::CmpIPredicate::slt : arith::CmpIPredicate::ult, lhs.front(), rhs.front());
+  if (lhs.size() == 1)
+    return isLess;
+  Value isEqual = i.compare(arith::CmpIPredicate::eq, lhs.front(), rhs.front());
+  Value restIsLess = isBefore(lhs.drop_front(), rhs.drop_front(), /*isSigned=*/false);
+  return i.bitOr(isLess, i.bitAnd(isEqual, restIsLess));
+}
+
+/// One comparator a pair of lanes; false where the exchange failed.
+bool Sorter::step(int32_t mask, int32_t bit) {
+  Values others = move(mask);
+  if (others.empty())
+    return false;
+  Value hasPartner;
+  if (missesPartners(mask)) {
+    Value thread = ThreadIndexOp::create(i.b, i.loc, i.i32);
+    hasPartner = i.compare(arith::CmpIPredicate::ult, i.bitXor(thread, mask), shape.threads);
+  }
+  Value takes = i.bitXor(isBefore(others, words, layout.isSigned()), getTakesLast(bit));
+  if (hasPartner)
+    takes = i.select(hasPartner, takes, i.constant(0, i.i1)); // takes is poison without a partner
+  for (auto [own, other] : llvm::zip(words, others))
+    own = i.select(takes, other, own);
+  return true;
+}
+
+Values Sorter::sort() {
+  words = layout.pack(i, order);
+  for (int32_t run = 1; run < lanes; run *= 2) {
+    if (!step(2 * run - 1, run))
+      return {};
+    for (int32_t distance = run / 2; distance; distance /= 2)
+      if (!step(distance, distance))
+        return {};
+  }
+  return layout.unpack(i, words);
+}
+
+Value Sorter::sortBits() {
+  // As a signed number 1 is -1.
+  bool isTrueFirst = order.isUnsignedKey == order.isDescending;
+  Value isFirst = isTrueFirst ? order.key : i.bitNot(order.key);
+  Type word = shape.subgroupSize > 32 ? i.i64 : i.i32;
+  Value ballot = i.cast(BallotOp::create(i.b, i.loc, isFirst), word), lane = getLane();
+  if (lanes < shape.subgroupSize && lanes < shape.threads) {
+    Value start = i.cast(i.bitAnd(lane, -lanes), word);
+    ballot = i.bitAnd(i.shrU(ballot, start), int64_t((uint64_t(1) << lanes) - 1));
+    lane = i.bitAnd(lane, lanes - 1);
+  }
+  Value count = i.cast(math::CtPopOp::create(i.b, i.loc, ballot), i.i32);
+  return i.compare(isTrueFirst ? arith::CmpIPredicate::ult : arith::CmpIPredicate::uge, lane, count);
+}
+
+Values buildSort(const LaneBuilder &builder, const SortOrder &order, int32_t lanes, Exchange exchange) {
+  // A block smaller than the subgroup leaves its end empty.
+  lanes = std::min(lanes, int32_t(llvm::PowerOf2Ceil(builder.shape.threads)));
+  if (lanes == 1) {
+    Values values = order.key;
+    if (order.value)
+      values.push_back(order.value);
+    return values;
+  }
+  Sorter sorter(builder, order, lanes, exchange);
+  if (!order.value && order.key.getType().isInteger(1) && lanes <= builder.shape.subgroupSize)
+    return sorter.sortBits();
+  return sorter.sort();
+}
+
+} // namespace qd
