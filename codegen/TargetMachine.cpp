@@ -25,6 +25,13 @@ using namespace llvm;
 
 namespace qd {
 
+/// LLVM writes the least PTX version that has the chip. Before sm_75 (PTX 6.3) that lacks activemask (6.2).
+static StringRef getNVPTXFeatures(const Target &target) {
+  unsigned version = 0;
+  target.chip->name.substr(StringRef("sm_").size()).getAsInteger(10, version);
+  return version < 75 ? "+ptx63" : "";
+}
+
 static Expected<std::unique_ptr<TargetMachine>> createNVPTXMachine(const Target &target, unsigned optLevel) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -42,7 +49,7 @@ static Expected<std::unique_ptr<TargetMachine>> createNVPTXMachine(const Target 
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Strict;
   return std::unique_ptr<TargetMachine>(
-      registered->createTargetMachine(triple, target.chip->name, "", options, Reloc::PIC_, std::nullopt,
+      registered->createTargetMachine(triple, target.chip->name, getNVPTXFeatures(target), options, Reloc::PIC_, std::nullopt,
                                       CodeGenOpt::getLevel(optLevel).value_or(CodeGenOptLevel::Default)));
 }
 

@@ -118,7 +118,8 @@ static llvm::GlobalVariable *getExchangeArray(GPUEmitter &e) {
 }
 
 /// A wave's LDS accesses execute in order; atomics keep the compiler from reordering what it takes for accesses of
-/// one thread.
+/// one thread, and the barrier, of which no instruction comes, from a copy of them for lanes that came another way:
+/// those would read before the others have written.
 static llvm::Value *emitReadThroughLDS(GPUEmitter &e, llvm::Value *value, llvm::Value *lane) {
   llvm::IRBuilder<> &b = e.b;
   llvm::GlobalVariable *array = getExchangeArray(e);
@@ -133,6 +134,7 @@ static llvm::Value *emitReadThroughLDS(GPUEmitter &e, llvm::Value *value, llvm::
     word = b.CreateFreeze(word);
     b.CreateAlignedStore(word, own, llvm::Align(4))->setAtomic(llvm::AtomicOrdering::Monotonic, wavefront);
     b.CreateFence(llvm::AtomicOrdering::AcquireRelease, wavefront);
+    b.CreateIntrinsic(Intrinsic::amdgcn_wave_barrier, {});
     llvm::LoadInst *load = b.CreateAlignedLoad(b.getInt32Ty(), source, llvm::Align(4));
     load->setAtomic(llvm::AtomicOrdering::Monotonic, wavefront);
     return load;
