@@ -1,13 +1,13 @@
 //===- CheckUniformity.cpp - collective ops stand in uniform control flow --------------===//
 //
-// Purpose: refuses collective ops that some lanes of their scope may not reach: what those would compute is
-// undefined on every target.
+// Purpose: refuses collective ops that some lanes of their scope may not reach, and those whose combine region differs
+// between lanes: what they would compute is undefined on every target.
 //
-// Input invariant: a verified module, before or after expansions.
+// Input invariant: a verified module without calls, before or after expansions.
 //
-// Output invariant: the module is unchanged. Every collective op is reached by all lanes of its scope, or by a
-// condition that comes from memory, of which a warning told; with the policies warn and allow the author answers
-// for all conditions.
+// Output invariant: the module is unchanged. Every collective op but those with `members` is reached by all lanes of
+// its scope, or by a condition that comes from memory, of which a warning told, as of such values in combine regions;
+// with the policies warn and allow the author answers for all conditions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,6 @@
 #include "passes/Uniformity.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 
@@ -35,7 +34,11 @@ public:
   void runOnOperation() override;
 
 private:
-  bool diagnose(Operation *collective, const UniformityAnalysis &analysis);
+  void check(KernelOp kernel);
+  void checkControl(Operation *collective, const UniformityAnalysis &analysis);
+  void checkCaptured(Operation *op, const UniformityAnalysis &analysis);
+  /// An error or a warning, by the policy, to be continued.
+  InFlightDiagnostic report(Operation *op, Divergence divergence);
 
   Target target;
   Option<std::string> targetName{*this, "target", llvm::cl::desc("BACKEND[:CHIP][@SUBGROUP-SIZE]; default: any size")};
@@ -47,30 +50,85 @@ private:
 };
 } // namespace
 
-/// Returns whether `collective` makes the module illegal.
-bool CheckUniformityPass::diagnose(Operation *collective, const UniformityAnalysis &analysis) {
+InFlightDiagnostic CheckUniformityPass::report(Operation *op, Divergence divergence) {
+  if (divergence == Divergence::Varying && policy == DivergencePolicy::Error) {
+    signalPassFailure();
+    return op->emitOpError();
+  }
+  InFlightDiagnostic diagnostic = op->emitWarning();
+  diagnostic << "'" << op->getName() << "' op ";
+  return diagnostic;
+}
+
+static StringRef describe(Divergence divergence) {
+  return divergence == Divergence::Varying ? "depends on the thread" : "comes from memory, which leaves it undecided";
+}
+
+static void noteSource(InFlightDiagnostic &diagnostic, Value value, Scope scope, const UniformityAnalysis &analysis) {
+  Operation *source = analysis.findSource(value, scope);
+  if (source && source != value.getDefiningOp())
+    diagnostic.attachNote(source->getLoc()) << "it depends on '" << source->getName() << "'";
+}
+
+void CheckUniformityPass::checkControl(Operation *collective, const UniformityAnalysis &analysis) {
   Scope scope = analysis.getRequiredScope(collective);
   UniformityAnalysis::Control control = analysis.getControl(collective, scope);
   if (control.divergence == Divergence::Uniform)
-    return false;
-  bool isVarying = control.divergence == Divergence::Varying;
-  bool isError = isVarying && policy == DivergencePolicy::Error;
-
-  StringRef scopeName = stringifyEnum(scope);
-  InFlightDiagnostic diagnostic = isError ? collective->emitOpError() : collective->emitWarning();
-  if (!isError)
-    diagnostic << "'" << collective->getName() << "' op ";
-  diagnostic << "expected control flow that is uniform in the " << scopeName << ", found a condition that "
-             << (isVarying ? "depends on the thread" : "comes from memory, which leaves it undecided");
+    return;
+  InFlightDiagnostic diagnostic = report(collective, control.divergence);
+  diagnostic << "expected control flow that is uniform in the " << stringifyEnum(scope) << ", found a condition that "
+             << describe(control.divergence);
   if (!control.condition) {
     diagnostic.attachNote(control.branch->getLoc()) << "'" << control.branch->getName() << "' is the branch";
-    return isError;
+    return;
   }
   diagnostic.attachNote(control.condition.getLoc()) << "the condition of '" << control.branch->getName() << "' is this";
-  Operation *source = analysis.findSource(control.condition, scope);
-  if (source && source != control.condition.getDefiningOp())
-    diagnostic.attachNote(source->getLoc()) << "it depends on '" << source->getName() << "'";
-  return isError;
+  noteSource(diagnostic, control.condition, scope, analysis);
+}
+
+/// Lanes that combine by different operations would not agree on a result.
+void CheckUniformityPass::checkCaptured(Operation *op, const UniformityAnalysis &analysis) {
+  auto tile = op->getAttrOfType<IntegerAttr>("tile");
+  std::optional<UniformityAnalysis> ofTile;
+  for (Value value : getCaptured(op)) {
+    if (analysis.isUniform(value, Scope::block))
+      continue;
+    if (tile && !ofTile)
+      ofTile.emplace(op->getParentOfType<KernelOp>(), target.subgroupSize, tile.getInt());
+    const UniformityAnalysis &deciding = tile ? *ofTile : analysis;
+    Divergence divergence = deciding.getDivergence(value, Scope::subgroup);
+    if (divergence == Divergence::Uniform)
+      continue;
+    InFlightDiagnostic diagnostic = report(op, divergence);
+    diagnostic << "expected values from around the 'combine' region to be uniform in the ";
+    if (tile)
+      diagnostic << "tile of " << tile.getInt() << " lanes";
+    else
+      diagnostic << "subgroup";
+    diagnostic << ", found one that " << describe(divergence);
+    diagnostic.attachNote(value.getLoc()) << "the value is this";
+    noteSource(diagnostic, value, Scope::subgroup, deciding);
+  }
+}
+
+void CheckUniformityPass::check(KernelOp kernel) {
+  // Most kernels have no collective op under a condition, and need no analysis.
+  SmallVector<Operation *> nested, combining;
+  kernel.walk([&](Operation *op) {
+    if (!isa<QDDialect>(op->getDialect()))
+      return;
+    if (op->getParentOp() != kernel && needsUniformControl(op))
+      nested.push_back(op);
+    if (op != kernel && op->getNumRegions() && !op->getRegion(0).empty())
+      combining.push_back(op);
+  });
+  if (nested.empty() && combining.empty())
+    return;
+  UniformityAnalysis analysis(kernel, target.subgroupSize);
+  for (Operation *collective : nested)
+    checkControl(collective, analysis);
+  for (Operation *op : combining)
+    checkCaptured(op, analysis);
 }
 
 void CheckUniformityPass::runOnOperation() {
@@ -86,23 +144,8 @@ void CheckUniformityPass::runOnOperation() {
     }
     target = *found;
   }
-
-  for (Operation &function : getOperation().getOps()) {
-    if (!isa<KernelOp, FunctionOpInterface>(function))
-      continue;
-    // Most kernels have no collective op under a condition, and need no analysis.
-    SmallVector<Operation *> nested;
-    function.walk([&](Operation *op) {
-      if (needsUniformControl(op) && op->getParentOp() != &function)
-        nested.push_back(op);
-    });
-    if (nested.empty())
-      continue;
-    UniformityAnalysis analysis(&function, target.subgroupSize);
-    for (Operation *collective : nested)
-      if (diagnose(collective, analysis))
-        signalPassFailure();
-  }
+  for (KernelOp kernel : getOperation().getOps<KernelOp>())
+    check(kernel);
 }
 
 std::unique_ptr<Pass> createCheckUniformityPass(DivergencePolicy policy, const Target &target) {

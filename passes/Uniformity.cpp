@@ -12,25 +12,20 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 
 namespace qd {
 
-UniformityAnalysis::UniformityAnalysis(Operation *function, unsigned subgroupSize) : subgroupSize(subgroupSize) {
-  if (auto kernel = dyn_cast<KernelOp>(function)) {
-    blockThreads = kernel.getNumThreads();
-    for (unsigned dim = 0; dim < 3; ++dim)
-      blockDims[dim] = kernel.getBlockDim(dim);
-  }
-  // A launch passes the same arguments to all threads; a call may pass anything.
-  for (Region &region : function->getRegions())
-    for (Block &block : region)
-      for (BlockArgument argument : block.getArguments())
-        states[argument] = blockThreads ? State() : undecided;
-
-  function->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (op == function)
+UniformityAnalysis::UniformityAnalysis(KernelOp kernel, unsigned subgroupSize, unsigned groupLanes)
+    : subgroupSize(subgroupSize), groupLanes(groupLanes), blockThreads(kernel.getNumThreads()),
+      blockDims{kernel.getBlockDim(0), kernel.getBlockDim(1), kernel.getBlockDim(2)} {
+  // A launch passes the same arguments to all threads.
+  for (BlockArgument argument : kernel.getBodyBlock().getArguments())
+    states.try_emplace(argument);
+  kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == kernel)
       return;
     for (Value result : op->getResults())
       states.try_emplace(result);
@@ -38,6 +33,7 @@ UniformityAnalysis::UniformityAnalysis(Operation *function, unsigned subgroupSiz
       for (Block &block : region)
         for (BlockArgument argument : block.getArguments())
           states.try_emplace(argument);
+    hasCombiners |= isa<QDDialect>(op->getDialect()) && op->getNumRegions() && !op->getRegion(0).empty();
     worklist.insert(op);
   });
   // The list is a stack: in program order most operands are settled when an op is visited.
@@ -68,13 +64,19 @@ void UniformityAnalysis::enqueueUsers(Value value) {
       for (Operation *loop : user->getUsers())
         if (isa<scf::ForOp>(loop))
           worklist.insert(loop);
+    // What a combine region captures is an operand of its op.
+    for (Operation *parent = hasCombiners ? user->getParentOp() : nullptr; parent; parent = parent->getParentOp())
+      if (parent->getNumResults() && isa<QDDialect>(parent->getDialect()))
+        worklist.insert(parent);
   }
 }
 
 void UniformityAnalysis::raise(Value value, State state) {
+  if (blockThreads == 1)
+    return;
   // What all threads of a block share, those of a subgroup share as well; a block of one subgroup is the subgroup.
   state.block = std::max(state.block, state.subgroup);
-  if (blockThreads && subgroupSize && blockThreads <= subgroupSize)
+  if (blockThreads <= (groupLanes ? groupLanes : getSmallestSubgroup()))
     state.block = state.subgroup;
   State &current = states[value];
   State joined = current | state;
@@ -91,6 +93,8 @@ void UniformityAnalysis::visit(Operation *op) {
     return visitFor(op);
   if (isa<scf::WhileOp>(op))
     return visitWhile(op);
+  if (op->getNumRegions() && isa<QDDialect>(op->getDialect()))
+    return visitCombine(op);
   if (op->getNumRegions()) {
     for (Region &region : op->getRegions())
       for (Block &block : region)
@@ -100,11 +104,8 @@ void UniformityAnalysis::visit(Operation *op) {
       raise(result, varying);
     return;
   }
-  if (op->getNumResults()) {
-    State state = getResultState(op);
-    for (Value result : op->getResults())
-      raise(result, state);
-  }
+  for (OpResult result : op->getResults())
+    raise(result, getResultState(result));
 }
 
 void UniformityAnalysis::visitIf(Operation *op) {
@@ -140,6 +141,14 @@ void UniformityAnalysis::visitWhile(Operation *op) {
     raise(argument, get(passed));
     raise(result, get(passed) | get(condition.getCondition()));
   }
+}
+
+/// The region combines the values of other lanes, for each lane those of different ones.
+void UniformityAnalysis::visitCombine(Operation *op) {
+  for (BlockArgument argument : op->getRegion(0).getArguments())
+    raise(argument, varying);
+  for (OpResult result : op->getResults())
+    raise(result, getResultState(result));
 }
 
 /// `for %i = %lo to %lo + %n`: lanes may start anywhere and still go round equally often, if the sum cannot wrap.
@@ -194,6 +203,13 @@ UniformityAnalysis::Control UniformityAnalysis::getControl(Operation *op, Scope 
   return worst;
 }
 
+llvm::SetVector<Value> getCaptured(Operation *op) {
+  llvm::SetVector<Value> captured;
+  if (op->getNumRegions() && isa<QDDialect>(op->getDialect()))
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+  return captured;
+}
+
 //===----------------------------------------------------------------------===//
 // Blame
 //===----------------------------------------------------------------------===//
@@ -218,8 +234,10 @@ static SmallVector<Value> getInfluences(Value value) {
     else if (auto loop = dyn_cast<scf::ForOp>(op)) {
       influences = {loop.getInitArgs()[i], loop.getYieldedValues()[i]};
       addFor(loop);
-    } else
+    } else {
       influences.append(op->operand_begin(), op->operand_end());
+      llvm::append_range(influences, getCaptured(op));
+    }
     return influences;
   }
   auto argument = cast<BlockArgument>(value);

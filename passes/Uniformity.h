@@ -3,8 +3,8 @@
 // Purpose: divergence analysis over structured control flow, for checks and for lowerings that are cheaper on
 // uniform values.
 //
-// Input: a verified kernel or helper function. The answers hold until the function changes; a value that it did
-// not hold when it was analysed is varying.
+// Input: a verified kernel without calls. The answers hold until the kernel changes; a value that it did not hold
+// when it was analysed is varying.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,9 @@ enum class Divergence : uint8_t { Uniform, Undecided, Varying };
 
 class UniformityAnalysis {
 public:
-  /// A `subgroupSize` of 0 stands for any: what is then proven holds for all of 4 to 64.
-  explicit UniformityAnalysis(mlir::Operation *function, unsigned subgroupSize = 0);
+  /// A `subgroupSize` of 0 stands for any: what is then proven holds for all of 4 to 64. With `groupLanes`, each
+  /// aligned group of that many threads stands in for the subgroup in all answers, be it part of one or several.
+  explicit UniformityAnalysis(KernelOp kernel, unsigned subgroupSize = 0, unsigned groupLanes = 0);
 
   /// How `value` may differ between those threads of one `scope` that compute it together.
   Divergence getDivergence(mlir::Value value, Scope scope) const;
@@ -60,15 +61,16 @@ private:
   void visitIf(mlir::Operation *op);
   void visitFor(mlir::Operation *op);
   void visitWhile(mlir::Operation *op);
+  void visitCombine(mlir::Operation *op);
   void raise(mlir::Value value, State state);
   void enqueueUsers(mlir::Value value);
 
   State get(mlir::Value value) const;
   State joinOperands(mlir::Operation *op) const;
-  State getResultState(mlir::Operation *op) const;
+  State getResultState(mlir::OpResult result) const;
   State getIndexState(mlir::Operation *op) const;
   State getLoadState(mlir::Operation *op) const;
-  State getCollectiveState(mlir::Operation *op) const;
+  Divergence getCollectiveDivergence(mlir::OpResult result, Scope scope) const;
   State getCompareState(mlir::Operation *op) const;
   State getTripState(mlir::Operation *loop) const;
   State getConditionState(mlir::Operation *branch, mlir::Value &condition, Scope scope) const;
@@ -76,14 +78,22 @@ private:
   bool coversScope(mlir::Operation *collective, Scope scope) const;
   bool groupsAreWhole(mlir::Operation *collective) const;
   bool isLanePattern(mlir::Value value, unsigned depth = 0) const;
-  int64_t getAlignment() const { return subgroupSize ? subgroupSize : 64; }
+  /// Lanes of the largest and smallest subgroup that there may be, and of the largest group that answers are about.
+  int64_t getLargestSubgroup() const { return subgroupSize ? subgroupSize : 64; }
+  int64_t getSmallestSubgroup() const { return subgroupSize ? subgroupSize : 4; }
+  int64_t getAlignment() const { return groupLanes ? groupLanes : getLargestSubgroup(); }
+  bool groupsSpanSubgroups() const { return groupLanes > getSmallestSubgroup(); }
 
-  unsigned subgroupSize;
-  int64_t blockThreads = 0;          ///< 0 in a helper function: unknown
-  int64_t blockDims[3] = {0, 0, 0};
+  unsigned subgroupSize, groupLanes;
+  bool hasCombiners = false;
+  int64_t blockThreads;
+  int64_t blockDims[3];
   llvm::DenseMap<mlir::Value, State> states;
   llvm::SetVector<mlir::Operation *> worklist;
 };
+
+/// The values from around it that a combine region uses; none where `op` has no such region.
+llvm::SetVector<mlir::Value> getCaptured(mlir::Operation *op);
 
 } // namespace qd
 

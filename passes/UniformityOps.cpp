@@ -30,8 +30,6 @@ static bool isMultipleOf(int64_t value, int64_t factor) { return value % factor 
 /// The largest value of an op that counts threads from 0, or none.
 static std::optional<int64_t> getLargestIndex(Operation *op, const int64_t (&dims)[3], int64_t threads,
                                               int64_t subgroupSize) {
-  if (!threads)
-    return std::nullopt;
   if (isa<ThreadIndexOp>(op))
     return threads - 1;
   if (auto id = dyn_cast<ThreadIdOp>(op))
@@ -75,9 +73,10 @@ bool UniformityAnalysis::isLanePattern(Value value, unsigned depth) const {
   Operation *op = value.getDefiningOp();
   if (!op || depth == maxDepth)
     return false;
-  bool rowsAreWhole = blockThreads && (blockDims[0] == blockThreads || isMultipleOf(blockDims[0], getAlignment()));
+  bool rowsAreWhole = blockDims[0] == blockThreads || isMultipleOf(blockDims[0], getAlignment());
   return TypeSwitch<Operation *, bool>(op)
-      .Case<ThreadIndexOp, LaneIdOp>([](auto) { return true; })
+      .Case([](ThreadIndexOp) { return true; })
+      .Case([&](LaneIdOp) { return !groupsSpanSubgroups(); })
       .Case([&](ThreadIdOp id) { return id.getDim() == Dim::x && rowsAreWhole; })
       .Case([&](GlobalThreadIdOp id) {
         return id.getDim() == Dim::x && rowsAreWhole && isMultipleOf(blockDims[0], getAlignment());
@@ -93,10 +92,10 @@ bool UniformityAnalysis::isLanePattern(Value value, unsigned depth) const {
 }
 
 UniformityAnalysis::State UniformityAnalysis::getIndexState(Operation *op) const {
-  if (getLargestIndex(op, blockDims, blockThreads, getAlignment()) == 0)
+  if (getLargestIndex(op, blockDims, blockThreads, getLargestSubgroup()) == 0)
     return {};
   auto dim = op->getAttrOfType<DimAttr>("dim");
-  if (!dim || !blockThreads)
+  if (!dim)
     return varying;
   if (blockDims[unsigned(dim.getValue())] == 1)
     return {};
@@ -156,7 +155,7 @@ UniformityAnalysis::State UniformityAnalysis::getCompareState(Operation *op) con
 
   Operation *source = stripExtensions(index).getDefiningOp();
   std::optional<int64_t> largest =
-      source ? getLargestIndex(source, blockDims, blockThreads, getAlignment()) : std::nullopt;
+      source ? getLargestIndex(source, blockDims, blockThreads, getLargestSubgroup()) : std::nullopt;
   Step step = getStep(predicate);
   if (constant && largest && *constant >= 0 &&
       (*constant > *largest || (step == Step::AtBound && *constant == 0) ||
@@ -195,51 +194,71 @@ static std::optional<int64_t> getTile(Operation *op) {
 
 /// Whether the lanes that a collective op works on together are all lanes of `scope`.
 bool UniformityAnalysis::coversScope(Operation *op, Scope scope) const {
-  constexpr int64_t smallestSubgroup = 4;
   std::optional<int64_t> tile = getTile(op);
   if (scope == Scope::subgroup)
-    return !tile || *tile >= getAlignment();
-  int64_t lanes = tile ? *tile : subgroupSize ? subgroupSize : smallestSubgroup;
-  return blockThreads && blockThreads <= lanes;
+    return tile ? *tile >= getAlignment() : !groupsSpanSubgroups();
+  int64_t lanes = tile ? *tile : getSmallestSubgroup();
+  return blockThreads <= lanes;
 }
 
 bool UniformityAnalysis::groupsAreWhole(Operation *op) const {
   std::optional<int64_t> tile = getTile(op);
-  return blockThreads && isMultipleOf(blockThreads, tile ? *tile : getAlignment());
+  return isMultipleOf(blockThreads, tile ? *tile : getLargestSubgroup());
 }
 
-UniformityAnalysis::State UniformityAnalysis::getCollectiveState(Operation *op) const {
-  State joined = joinOperands(op), state;
-  for (Scope scope : {Scope::subgroup, Scope::block}) {
-    bool valueIsUniform = op->getNumOperands() && get(op->getOperand(0))[scope] == Divergence::Uniform;
-    state[scope] =
-        TypeSwitch<Operation *, Divergence>(op)
-            .Case<BallotOp, ReduceAllOp>([&](auto) {
-              // Equal operands give a smaller result in a partial group.
-              if (coversScope(op, scope) || (valueIsUniform && groupsAreWhole(op)))
-                return Divergence::Uniform;
-              return std::max(joined[scope], groupsAreWhole(op) ? Divergence::Uniform : Divergence::Varying);
-            })
-            .Case<AllOp, AnyOp, BroadcastFirstOp>([&](auto) {
-              return coversScope(op, scope) ? Divergence::Uniform : joined[scope];
-            })
-            .Case([&](BroadcastOp broadcast) {
-              bool laneIsUniform =
-                  !broadcast.getLane() || get(broadcast.getLane())[scope] == Divergence::Uniform;
-              if (valueIsUniform || (laneIsUniform && coversScope(op, scope)))
-                return Divergence::Uniform;
-              return joined[scope];
-            })
-            .Case<ShuffleOp, ShuffleXorOp>([&](auto) { return valueIsUniform ? Divergence::Uniform : joined[scope]; })
-            .Case<ShuffleUpOp, ShuffleDownOp>([&](auto shuffle) {
-              // What stands in for poison differs between targets and lanes.
-              if (shuffle.getPoisonEdge())
-                return Divergence::Varying;
-              return valueIsUniform ? Divergence::Uniform : joined[scope];
-            })
-            .Default([](Operation *) { return Divergence::Varying; });
-  }
-  return state;
+/// An op whose results' differences come from elsewhere than its operands gives Varying: lanes of a scan hold
+/// different results whatever the values.
+Divergence UniformityAnalysis::getCollectiveDivergence(OpResult result, Scope scope) const {
+  Operation *op = result.getOwner();
+  auto at = [&](Value value) { return value ? get(value)[scope] : Divergence::Uniform; };
+  auto join = [&](auto &&values) {
+    Divergence worst = Divergence::Uniform;
+    for (Value value : values)
+      worst = std::max(worst, at(value));
+    return worst;
+  };
+  bool covers = coversScope(op, scope);
+  // Equal operands give a partial group another result than whole ones.
+  Divergence groups = covers || groupsAreWhole(op) ? Divergence::Uniform : Divergence::Varying;
+  auto vote = [&](Value value) { return covers ? Divergence::Uniform : std::max(at(value), groups); };
+  // Members meet with the same mask, and nobody else is heard.
+  auto votesOfMembers = [&](Value value, Value members) {
+    return scope == Scope::subgroup && !groupsSpanSubgroups() ? at(members) : std::max(at(value), at(members));
+  };
+  auto readLane = [&](auto read) {
+    return covers ? std::min(at(read.getValue()), at(read.getLane())) : at(read.getValue());
+  };
+  return TypeSwitch<Operation *, Divergence>(op)
+      .Case<AllOp, AnyOp, AllEqualOp, BroadcastFirstOp>(
+          [&](auto) { return covers ? Divergence::Uniform : at(op->getOperand(0)); })
+      .Case([&](BallotFirstNOp ballot) { return vote(ballot.getPredicate()); })
+      .Case([&](BallotOp ballot) {
+        return ballot.getMembers() ? votesOfMembers(ballot.getPredicate(), ballot.getMembers())
+                                   : vote(ballot.getPredicate());
+      })
+      .Case([&](MatchAllOp match) {
+        return match.getMembers() ? votesOfMembers(match.getValue(), match.getMembers()) : vote(match.getValue());
+      })
+      .Case([&](MatchAnyOp match) {
+        return match.getMembers() ? std::max(at(match.getValue()), at(match.getMembers()))
+                                  : std::max(at(match.getValue()), groups);
+      })
+      .Case([&](ReduceAllOp reduce) {
+        Divergence operation = std::max(join(getCaptured(op)), join(reduce.getIdentity()));
+        return std::max(operation, covers ? Divergence::Uniform : std::max(join(reduce.getValues()), groups));
+      })
+      .Case([&](BroadcastOp broadcast) { return readLane(broadcast); })
+      .Case([&](ShuffleOp shuffle) { return readLane(shuffle); })
+      .Case<ShuffleXorOp, RotateOp>([&](auto shuffle) { return at(shuffle.getValue()); })
+      // What stands in for poison differs between targets and lanes.
+      .Case<ShuffleUpOp, ShuffleDownOp>(
+          [&](auto shuffle) { return shuffle.getPoisonEdge() ? Divergence::Varying : at(shuffle.getValue()); })
+      .Case<BitonicSortOp, BitonicSortKVOp>([&](auto) { return at(op->getOperand(result.getResultNumber())); })
+      // The lanes that are here are those that compute it together.
+      .Case([&](ActiveMaskOp) {
+        return scope == Scope::subgroup && !groupsSpanSubgroups() ? Divergence::Uniform : Divergence::Varying;
+      })
+      .Default([](Operation *) { return Divergence::Varying; });
 }
 
 //===----------------------------------------------------------------------===//
@@ -265,15 +284,32 @@ static bool dropsLane(Operation *op, int64_t alignment) {
   return *by > 0 && isMultipleOf(*by, alignment);
 }
 
-UniformityAnalysis::State UniformityAnalysis::getResultState(Operation *op) const {
+UniformityAnalysis::State UniformityAnalysis::getResultState(OpResult result) const {
+  Operation *op = result.getOwner();
   if (isa<QDDialect>(op->getDialect()))
     return TypeSwitch<Operation *, State>(op)
-        .Case<BlockIdOp, BlockDimOp, GridDimOp, SubgroupSizeOp, SharedAllocOp>([](auto) { return State(); })
+        .Case<BlockIdOp, BlockDimOp, GridDimOp, SubgroupSizeOp, Log2SizeOp, NumSubgroupsOp, SharedAllocOp>(
+            [](auto) { return State(); })
         .Case<ThreadIdOp, ThreadIndexOp, GlobalThreadIdOp, LaneIdOp>([&](auto) { return getIndexState(op); })
+        .Case([&](SubgroupIdOp) {
+          return groupsSpanSubgroups() ? varying : State{Divergence::Uniform, Divergence::Varying};
+        })
         .Case([&](SizeOp) { return joinOperands(op); })
         .Case([&](LoadOp) { return getLoadState(op); })
-        .Case([&](ElectOp elect) { return elect.getTile() == 1u || blockThreads == 1 ? State() : varying; })
-        .Default([&](Operation *) { return op->hasTrait<Convergent>() ? getCollectiveState(op) : varying; });
+        .Case([&](ElectOp elect) { return elect.getTile() == 1u ? State() : varying; })
+        .Case<LaneMaskLtOp, LaneMaskLeOp, LaneMaskEqOp, LaneMaskGeOp, LaneMaskGtOp>(
+            [&](auto mask) { return mask.getLane() ? get(mask.getLane()) : varying; })
+        .Case([&](AssumeUniformOp promise) {
+          State promised;
+          if (promise.getScope() == Scope::subgroup)
+            promised.block = get(promise.getValue()).block;
+          return promised;
+        })
+        .Default([&](Operation *) {
+          if (!op->hasTrait<Convergent>())
+            return varying;
+          return State{getCollectiveDivergence(result, Scope::subgroup), getCollectiveDivergence(result, Scope::block)};
+        });
 
   State joined = joinOperands(op);
   if (isa<arith::CmpIOp>(op))
