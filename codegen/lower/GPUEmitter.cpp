@@ -62,6 +62,7 @@ LogicalResult GPUEmitter::emitKernel(KernelOp op, const KernelInterface &interfa
   kernel = op;
   values.clear();
   counts.clear();
+  operands.clear();
   std::fill_n(threadIds, 3, nullptr);
   std::fill_n(blockIds, 3, nullptr);
   std::fill_n(gridDims, 3, nullptr);
@@ -133,12 +134,14 @@ LogicalResult GPUEmitter::emitOp(Operation *op) {
 
   if (!isElementwise(op->getName(), /*hasLibrary=*/false))
     return op->emitOpError() << "is not supported on " << target.str();
-  SmallVector<llvm::Value *> operands, results;
-  for (Value operand : op->getOperands())
-    operands.push_back(get(operand));
-  lowerElementwise(b, op, operands, results);
-  for (auto [result, lowered] : llvm::zip_equal(op->getResults(), results))
-    set(result, lowered);
+  SmallVector<llvm::Value *> lowered, results;
+  for (OpOperand &operand : op->getOpOperands()) {
+    llvm::Value *given = operands.lookup(&operand);
+    lowered.push_back(given ? given : get(operand.get()));
+  }
+  lowerElementwise(b, op, lowered, results);
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), results))
+    set(result, value);
   return success();
 }
 

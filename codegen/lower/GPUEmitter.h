@@ -52,6 +52,8 @@ public:
 
   llvm::Value *get(mlir::Value value) const { return values.lookup(value); }
   void set(mlir::Value value, llvm::Value *lowered) { values[value] = lowered; }
+  /// Gives a later op's operand another value; the first that is given counts.
+  void setOperand(mlir::OpOperand &operand, llvm::Value *lowered) { operands.try_emplace(&operand, lowered); }
   KernelOp getKernel() const { return kernel; }
   llvm::Function *getFunction() const { return function; }
 
@@ -95,6 +97,7 @@ private:
   llvm::Function *function = nullptr;
   std::optional<UniformityAnalysis> uniformity; ///< made when first asked for
   llvm::DenseMap<mlir::Value, llvm::Value *> values, counts;
+  llvm::DenseMap<mlir::OpOperand *, llvm::Value *> operands; ///< those of elementwise ops that differ from `values`
   /// Index values that were asked for, in the entry block.
   llvm::Value *threadIds[3] = {}, *blockIds[3] = {}, *gridDims[3] = {}, *threadIndex = nullptr, *laneId = nullptr;
 };

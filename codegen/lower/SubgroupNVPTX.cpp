@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/lower/ShuffleGuard.h"
 #include "codegen/lower/Subgroup.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -45,18 +46,34 @@ namespace {
 enum class Shfl { Idx, Up, Down, Bfly };
 }
 
+/// The form of an up or down shuffle that also says whether the source is in range.
+static Intrinsic::ID getWithPredicate(Intrinsic::ID shfl) {
+  switch (shfl) {
+  case Intrinsic::nvvm_shfl_sync_up_i32: return Intrinsic::nvvm_shfl_sync_up_i32p;
+  case Intrinsic::nvvm_shfl_sync_up_f32: return Intrinsic::nvvm_shfl_sync_up_f32p;
+  case Intrinsic::nvvm_shfl_sync_down_i32: return Intrinsic::nvvm_shfl_sync_down_i32p;
+  case Intrinsic::nvvm_shfl_sync_down_f32: return Intrinsic::nvvm_shfl_sync_down_f32p;
+  default: return Intrinsic::not_intrinsic;
+  }
+}
+
+/// Where `hasSource` is asked for, it becomes whether the lane's source lies in the tile (not null).
 static llvm::Value *emitShfl(GPUEmitter &e, Shfl mode, llvm::Value *mask, llvm::Value *value, llvm::Value *lane,
-                             unsigned tile) {
+                             unsigned tile, llvm::Value **hasSource = nullptr) {
   static constexpr Intrinsic::ID words[] = {Intrinsic::nvvm_shfl_sync_idx_i32, Intrinsic::nvvm_shfl_sync_up_i32,
                                             Intrinsic::nvvm_shfl_sync_down_i32, Intrinsic::nvvm_shfl_sync_bfly_i32};
   static constexpr Intrinsic::ID floats[] = {Intrinsic::nvvm_shfl_sync_idx_f32, Intrinsic::nvvm_shfl_sync_up_f32,
                                              Intrinsic::nvvm_shfl_sync_down_f32, Intrinsic::nvvm_shfl_sync_bfly_f32};
   llvm::Value *control = e.b.getInt32(((32 - tile) << 8) | (mode == Shfl::Up ? 0 : 31));
-  if (value->getType()->isFloatTy())
-    return e.b.CreateIntrinsic(floats[unsigned(mode)], {mask, value, lane, control});
-  return moveAsWords(e, value, [&](llvm::Value *word) {
-    return e.b.CreateIntrinsic(words[unsigned(mode)], {mask, word, lane, control});
-  });
+  auto move = [&](llvm::Value *word) -> llvm::Value * {
+    Intrinsic::ID id = (word->getType()->isFloatTy() ? floats : words)[unsigned(mode)];
+    if (!hasSource || *hasSource)
+      return e.b.CreateIntrinsic(id, {mask, word, lane, control});
+    llvm::Value *pair = e.b.CreateIntrinsic(getWithPredicate(id), {mask, word, lane, control});
+    *hasSource = e.b.CreateExtractValue(pair, 1);
+    return e.b.CreateExtractValue(pair, 0);
+  };
+  return value->getType()->isFloatTy() ? move(value) : moveAsWords(e, value, move);
 }
 
 void nvptx::lowerShuffle(GPUEmitter &e, Operation *op) {
@@ -87,7 +104,16 @@ void nvptx::lowerShuffleXor(GPUEmitter &e, Operation *op) {
 template <typename Op> static void lowerShuffleEdge(GPUEmitter &e, Op shuffle, Shfl mode) {
   unsigned tile = getTile(e, shuffle);
   llvm::Value *value = e.get(shuffle.getValue()), *offset = getLaneOperand(e, shuffle);
-  llvm::Value *moved = emitShfl(e, mode, nvptx::getMemberMask(e), value, offset, tile);
+  llvm::SmallVector<ShuffleGuard> guards;
+  if (std::optional<int32_t> n = shuffle.getConstantLane())
+    guards = findShuffleGuards(shuffle, e.target.subgroupSize, [&](unsigned lane) {
+      return mode == Shfl::Up ? lane % tile >= unsigned(*n) : lane % tile + *n < tile;
+    });
+  llvm::Value *hasSource = nullptr;
+  llvm::Value *moved =
+      emitShfl(e, mode, nvptx::getMemberMask(e), value, offset, tile, guards.empty() ? nullptr : &hasSource);
+  for (auto [condition, isInverted] : guards)
+    e.setOperand(*condition, isInverted ? e.b.CreateNot(hasSource) : hasSource);
   if (!shuffle.getPoisonEdge())
     moved = e.b.CreateSelect(e.b.CreateICmpULT(offset, e.b.getInt32(tile)), moved, value);
   e.set(shuffle, moved);
