@@ -45,7 +45,7 @@ def main():
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
     os.makedirs(folder, exist_ok=True)
     shutil.copy(os.path.join(binaries, "qdc-run"), folder)
-    files = sorted(glob.glob(root + "/test/ops/*.qir") + glob.glob(root + "/docs/examples/*.qir"))
+    files = sorted(glob.glob(root + "/test/ops/*.qir") + glob.glob(root + "/test/faults/*.qir") + glob.glob(root + "/docs/examples/*.qir"))
     commands = {device: [] for device in LANES}
     for path in files:
         lines = list(run_lines(path))

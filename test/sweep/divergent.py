@@ -1,7 +1,8 @@
 """What is legal in divergent control flow: active_mask, and ballot, shuffle and match with `members`.
 
-Members meet in two ways. `branch`: both sides of a divergent branch, nested or not, each with the mask of the lanes
-that went there. `classes`: in uniform control flow, each lane with the mask of the lanes of its class.
+Members meet in three ways. `branch`: both sides of a divergent branch, nested or not, each with the mask of the lanes
+that went there. `loop`: in a loop that lanes leave one after another, with the mask of those that are left. `classes`:
+in uniform control flow, each lane with the mask of the lanes of its class.
 """
 import numpy as np
 
@@ -25,6 +26,12 @@ def pairs(layout, classes):
     """matrix[t, i, j]: whether lanes i and j of subgroup t exist and are of one class."""
     c = layout.matrix(classes)
     return (c[:, :, None] == c[:, None, :]) & layout.exists[:, None, :]
+
+
+def left_in_loop(layout, classes):
+    """Whether lane j is still there in lane i's last turn; lanes of class 0 have none."""
+    c = layout.matrix(classes)
+    return (c[:, :, None] <= c[:, None, :]) & (c[:, :, None] > 0) & layout.exists[:, None, :]
 
 
 def weigh(bits):
@@ -122,10 +129,30 @@ def classes_text(op, result_types):
   """ + assignment(op, len(result_types), "") + "\n"
 
 
-def make(use, text_of):
+def zero(type):
+    """What a lane without a turn keeps: with no members, all match."""
+    return "true" if type == "i1" else "%s : %s" % (scalars.literal(type, 0), type)
+
+
+def loop_text(op, result_types):
+    """A lane makes as many turns as its class's number; the last one counts."""
+    count, types = len(result_types), ", ".join(result_types)
+    kept = ", ".join("%%a%d = %%z%d" % (k, k) for k in range(count))
+    lines = ["%m0 = qd.subgroup.ballot %first : i64", "%m1 = qd.subgroup.ballot %is2 : i64"]
+    lines = ["%zero = arith.constant 0 : i32", "%first = arith.cmpi sgt, %c, %zero : i32"] + lines
+    lines += ["%%z%d = arith.constant %s" % (k, zero(type)) for k, type in enumerate(result_types)]
+    results = ", ".join("%%r%d" % k for k in range(count))
+    lines += ["%s = scf.for %%k = %%zero to %%c step %%k1 iter_args(%s) -> (%s) : i32 {" % (results, kept, types),
+              "  %one = arith.cmpi eq, %k, %k1 : i32", "  %m = arith.select %one, %m1, %m0 : i64",
+              "  " + assignment(op, count, "_in"),
+              "  scf.yield %s : %s" % (", ".join("%%r%d_in" % k for k in range(count)), types), "}"]
+    return tests() + "".join("  %s\n" % line for line in lines)
+
+
+def make(use, text_of, meeting=pairs):
     def function(types, layout, rng):
         classes = choose_classes(layout, rng)
-        op, inputs, results = use(types, layout, rng, pairs(layout, classes))
+        op, inputs, results = use(types, layout, rng, meeting(layout, classes))
         text = text_of(op, [type for type, _, _ in results])
         return Made(text, [("c", "i32", classes.astype(np.int32))] + inputs, [],
                     [Result(type, values, defined, BITS) for type, values, defined in results])
@@ -159,8 +186,9 @@ def ops():
     yield Op("active_mask", [("i64",)], active_mask, [0])
     yield Op("active_mask.branch", [("i64",)], make(use_active_mask, branch_text), [0])
     yield Op("shuffle_xor.branch_only", tuples(TYPES), branch_only, [0])
-    for text_of, where in ((branch_text, "branch"), (classes_text, "classes")):
-        yield Op("ballot.members." + where, [("i1",)], make(use_ballot, text_of), [0])
-        yield Op("shuffle.members." + where, tuples(TYPES), make(use_shuffle, text_of), [0])
-        yield Op("match_any.members." + where, tuples(TYPES), make(use_match_any, text_of), [0])
-        yield Op("match_all.members." + where, tuples(TYPES), make(use_match_all, text_of), [0])
+    for text_of, where, meeting in ((branch_text, "branch", pairs), (loop_text, "loop", left_in_loop),
+                                    (classes_text, "classes", pairs)):
+        yield Op("ballot.members." + where, [("i1",)], make(use_ballot, text_of, meeting), [0])
+        yield Op("shuffle.members." + where, tuples(TYPES), make(use_shuffle, text_of, meeting), [0])
+        yield Op("match_any.members." + where, tuples(TYPES), make(use_match_any, text_of, meeting), [0])
+        yield Op("match_all.members." + where, tuples(TYPES), make(use_match_all, text_of, meeting), [0])

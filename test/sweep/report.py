@@ -19,23 +19,28 @@ def is_known(result):
     return any(re.search(pattern, result.text) for pattern in KNOWN_REFUSALS.get(family, ()))
 
 
+def row_of(result):
+    """The op without its kind."""
+    return result.op.split(".")[0]
+
+
 def print_table(results):
-    """A row an op, a column an executor: how many ran, and of those how many failed."""
+    """A row an op, a column an executor: how many ran, and of those how many failed (!), and how many it refused (r)."""
     executors = sorted({r.executor for r in results})
     counts = collections.defaultdict(collections.Counter)
     for r in results:
-        counts[r.op, r.executor]["ran" if r.status != "refused" else "refused"] += 1
-        counts[r.op, r.executor]["bad"] += r.status in ("failed", "crashed")
+        counts[row_of(r), r.executor]["ran" if r.status != "refused" else "refused"] += 1
+        counts[row_of(r), r.executor]["bad"] += r.status in ("failed", "crashed")
     for number, executor in enumerate(executors):
         print("  %c: %s" % (chr(ord("A") + number), executor))
-    print("%-34s %s" % ("ran (failed, refused)", " ".join("%12c" % chr(ord("A") + k) for k in range(len(executors)))))
-    for op in sorted({r.op for r in results}):
+    print("%-22s %s" % ("", " ".join("%6c" % chr(ord("A") + k) for k in range(len(executors)))))
+    for op in sorted({row_of(r) for r in results}):
         cells = []
         for executor in executors:
             c = counts[op, executor]
-            more = ",".join(filter(None, ["%d!" % c["bad"] if c["bad"] else "", "%dr" % c["refused"] if c["refused"] else ""]))
-            cells.append("%12s" % ("%d%s" % (c["ran"], " (%s)" % more if more else "")))
-        print("%-34s %s" % (op, " ".join(cells)))
+            more = "".join(["+%d!" % c["bad"]] * bool(c["bad"]) + ["+%dr" % c["refused"]] * bool(c["refused"]))
+            cells.append("%6s" % ("%d%s" % (c["ran"] - c["bad"], more)))
+        print("%-22s %s" % (op, " ".join(cells)))
 
 
 def print_report(results, with_table, is_verbose):
