@@ -1,4 +1,7 @@
 """All subgroup ops: families, rows and cases."""
+import os
+import re
+
 import divergent
 import kinds
 import layout
@@ -11,6 +14,16 @@ import votes
 
 FAMILIES = (votes, moves, kinds, regions, sorts, divergent, order)
 OPS = {o.name: o for family in FAMILIES for o in family.ops()}
+
+
+DEFINITIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "ir", "ops", "Subgroup.td")
+
+
+def missing():
+    """Ops that are defined and have no row here."""
+    with open(DEFINITIONS) as file:
+        defined = set(re.findall(r'^def QD_\w+\s*:\s*QD_\w+<"(?:subgroup\.)?(\w+)"', file.read(), re.M))
+    return defined - {name.split(".")[0] for name in OPS} - {"yield"}
 
 
 def turn(*words):

@@ -181,6 +181,8 @@ def main():
     if options.show:
         return show(options, present)
 
+    if subgroup.missing():
+        sys.exit("no cases for " + ", ".join(sorted(subgroup.missing())))
     start = time.time()
     results = []
     with tempfile.TemporaryDirectory(prefix="qdc-sweep-") as folder:
