@@ -1,5 +1,5 @@
-"""Random kernels: nested control flow that differs by lane, subgroup ops where all lanes meet, shared memory
-between barriers. What they must compute is what the interpreter computes at the same subgroup size.
+"""Random kernels: nested control flow that differs by lane, subgroup ops where all lanes meet or among those that are
+there, shared memory between barriers. What they must compute is what the interpreter computes at the same subgroup size.
 """
 import numpy as np
 
@@ -150,7 +150,7 @@ class Program:
         """Where all lanes meet. Lanes are read only within tiles that the block has whole."""
         tiles = [n for n in (2, 4, 8, 16, 32, 64) if self.block % n == 0 and n <= 2 * self.size]
         tile = " tile(%d)" % self.pick(tiles)
-        kind = self.rng.integers(0, 7)
+        kind = self.rng.integers(0, 13)
         if kind == 0:
             name = self.pick(["add", "minsi", "maxui", "andi", "xori"])
             self.new("i32", "qd.subgroup.reduce_all %s %s%s : i32" % (name, self.value("i32"), self.pick(["", tile])))
@@ -160,17 +160,75 @@ class Program:
         elif kind == 2:
             self.new("i1", "qd.subgroup.%s %s%s" % (self.pick(["any", "all"]), self.condition(), self.pick(["", tile])))
         elif kind == 3:
-            mask = self.new("i64", "qd.subgroup.ballot %s : i64" % self.condition())
-            self.new("i32", "arith.trunci %s : i64 to i32" % mask)
-            self.values["i64"] = []
+            self.mask("qd.subgroup.ballot %s : i64" % self.condition())
         elif kind == 4:
             lane = self.new("i32", "arith.andi %s, %s : i32" % (self.value("i32"), self.constant(63)))
             self.new("i32", "qd.subgroup.shuffle %s, %s%s : i32" % (self.value("i32"), lane, tile))
         elif kind == 5:
             self.new("f32", "qd.subgroup.%s %s, 1%s : f32" % (
                 self.pick(["shuffle_up", "shuffle_down", "shuffle_xor", "broadcast"]), self.value("f32"), tile))
-        else:
+        elif kind == 6:
             self.new("i1", "qd.subgroup.elect" + self.pick(["", tile]))
+        else:
+            self.combination(kind, self.pick(["", tile]), tile)
+
+    def combination(self, kind, scope, tile):
+        """Scans, segments, sorts, matches, rotations and a region; `tile` has all its lanes, `scope` perhaps not."""
+        value, name = self.value("i32"), self.pick(["add", "maxsi", "minui", "xori"])
+        if kind == 7:
+            form = self.pick(["inclusive_scan", "exclusive_scan"])
+            self.new("i32", "qd.subgroup.%s %s %s%s : i32" % (form, name, value, scope))
+        elif kind == 8:
+            form = self.pick(["segmented_scan", "segmented_scan exclusive", "segmented_reduce_all"])
+            self.new("i32", "qd.subgroup.%s %s %s head %s%s : i32, i1" % (form, name, value, self.condition(), scope))
+        elif kind == 9:
+            words = self.pick(["", "descending ", "unsigned "])
+            self.new("i32", "qd.subgroup.bitonic_sort %s%s%s : i32" % (words, value, scope))
+        elif kind == 10:
+            few = self.new("i32", "arith.andi %s, %s : i32" % (value, self.constant(3)))
+            self.mask("qd.subgroup.match_any %s%s : i32" % (few, scope))
+            self.new("i1", "qd.subgroup.all_equal %s%s : i32" % (few, scope))
+        elif kind == 11:
+            self.new("f32", "qd.subgroup.rotate %s, %d%s : f32" % (self.value("f32"), self.rng.integers(-9, 10), tile))
+        else:
+            slope = self.new("i32", "arith.ori %s, %s : i32" % (value, self.constant(1)))
+            self.count += 2
+            a, b = "%%x%d" % (self.count - 1), "%%x%d" % self.count
+            self.emit("%s, %s = qd.subgroup.%s (%s, %s)%s : i32, i32 combine (%%ma, %%ca), (%%mb, %%cb) {" % (
+                a, b, self.pick(["reduce_all", "inclusive_scan"]), slope, self.value("i32"), scope))
+            self.emit("  %mc = arith.muli %ma, %mb : i32")
+            self.emit("  %cc = arith.muli %ca, %mb : i32")
+            self.emit("  %dd = arith.addi %cc, %cb : i32")
+            self.emit("  qd.yield %mc, %dd : i32, i32")
+            self.emit("}")
+            self.values["i32"] += [a, b]
+
+    def mask(self, text):
+        """The low half of a mask of lanes."""
+        mask = self.new("i64", text)
+        self.new("i32", "arith.trunci %s : i64 to i32" % mask)
+        self.values["i64"] = []
+        return mask
+
+    def members(self):
+        """Among the lanes that are here, wherever that is."""
+        m = self.mask("qd.subgroup.active_mask : i64")
+        kind = self.rng.integers(0, 4)
+        if kind == 0:
+            self.mask("qd.subgroup.ballot %s members(%s) : i64" % (self.condition(), m))
+        elif kind == 1:
+            few = self.new("i32", "arith.andi %s, %s : i32" % (self.value("i32"), self.constant(3)))
+            self.mask("qd.subgroup.match_any %s members(%s) : i32" % (few, m))
+        elif kind == 2:
+            self.count += 2
+            mask, same = "%%x%d" % (self.count - 1), "%%x%d" % self.count
+            self.emit("%s, %s = qd.subgroup.match_all %s members(%s) : i32" % (mask, same, self.value("i32"), m))
+            self.values["i1"].append(same)
+        else:
+            first = self.new("i64", "math.cttz %s : i64" % m)
+            lane = self.new("i32", "arith.trunci %s : i64 to i32" % first)
+            self.values["i64"] = []
+            self.new("f32", "qd.subgroup.shuffle %s, %s members(%s) : f32" % (self.value("f32"), lane, m))
 
     def exchange(self):
         """Through shared memory, with another thread of the block."""
@@ -216,7 +274,9 @@ class Program:
                 self.memory()
             elif kind < 9:
                 if not is_uniform:
-                    self.arithmetic()
+                    self.members() if self.rng.integers(0, 2) else self.arithmetic()
+                elif self.rng.integers(0, 8) == 0:
+                    self.members()
                 elif self.rng.integers(0, 4):
                     self.subgroup()
                 else:

@@ -55,8 +55,8 @@ def print_report(results, with_table, is_verbose):
     if len(bad) > SHOWN and not is_verbose:
         print("... and %d more" % (len(bad) - SHOWN))
     if bad:
-        print("by op and executor: " + ", ".join("%s on %s: %d" % (*key, n) for key, n in sorted(
-            collections.Counter((r.op, r.executor) for r in bad).items())[:400]))
+        by_op = collections.Counter(r.op for r in bad).most_common(SHOWN)
+        print("by op: " + ", ".join("%s: %d" % pair for pair in by_op))
     if with_table:
         print_table(results)
     by_executor = collections.defaultdict(collections.Counter)
