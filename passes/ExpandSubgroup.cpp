@@ -6,8 +6,9 @@
 // Input invariant: a verified module; helper functions are inlined; collective ops stand in uniform control flow.
 //
 // Output invariant:
-// - gone: subgroup.reduce, reduce_all, broadcast_first, elect, size, log2_size, subgroup_id, num_subgroups, rotate,
-//   ballot_first_n, bitonic_sort, bitonic_sort_kv; global_thread_id, block_dim;
+// - gone: subgroup.reduce, reduce_all, scans and segmented ops, but for those of i32 that the target has (reduce_all,
+//   inclusive_scan, exclusive_scan of a whole subgroup); broadcast_first, elect, size, log2_size, subgroup_id,
+//   num_subgroups, rotate, ballot_first_n, bitonic_sort, bitonic_sort_kv; global_thread_id, block_dim;
 // - match_any and match_all of an i32 or i64, all_equal of an i1 and the own lane's lanemask as an i32 remain on chips
 //   that have them, else are gone;
 // - thread_id remains only along dimensions of more than one thread;
@@ -23,6 +24,7 @@
 #include "passes/LaneMasks.h"
 #include "passes/LaneTree.h"
 #include "passes/Passes.h"
+#include "passes/Scan.h"
 #include "passes/Sort.h"
 #include "passes/Uniformity.h"
 #include "passes/WideTiles.h"
@@ -52,7 +54,8 @@ class Expander {
 public:
   Expander(KernelOp kernel, const Target &target, bool remarks)
       : kernel(kernel), target(target), remarks(remarks),
-        shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize), getReadLanes(target)},
+        shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize), getReadLanes(target),
+              target.has(ReduxSync) && target.subgroupSize == 32, target.has(GroupArithmetic)},
         builder(kernel.getContext()), staging(kernel, target) {}
 
   /// Diagnoses what this kernel cannot have on the target; changes nothing.
@@ -284,6 +287,20 @@ Values Expander::expandOp(Operation *op) {
       .Case([&](ReduceAllOp reduce) {
         return buildReduceAll(lanesAt(loc), Combiner(reduce), reduce.getValues(), getLanes(reduce.getTile()));
       })
+      .Case([&](InclusiveScanOp scan) {
+        return buildInclusiveScan(lanesAt(loc), Combiner(scan), scan.getValues(), getLanes(scan.getTile()));
+      })
+      .Case([&](ExclusiveScanOp scan) {
+        return buildExclusiveScan(lanesAt(loc), Combiner(scan), scan.getValues(), getLanes(scan.getTile()));
+      })
+      .Case([&](SegmentedScanOp scan) {
+        return buildSegmentedScan(lanesAt(loc), Combiner(scan), scan.getValues(), scan.getHead(), scan.getExclusive(),
+                                  getLanes(scan.getTile()));
+      })
+      .Case([&](SegmentedReduceAllOp reduce) {
+        return buildSegmentedReduceAll(lanesAt(loc), Combiner(reduce), reduce.getValues(), reduce.getHead(),
+                                       getLanes(reduce.getTile()));
+      })
       .Case([&](BroadcastFirstOp broadcast) -> Value {
         int32_t lanes = getLanes(broadcast.getTile());
         if (lanes == 1)
@@ -419,7 +436,7 @@ public:
 
   StringRef getArgument() const override { return "expand-subgroup"; }
   StringRef getDescription() const override { return "Expand subgroup ops to those that every target has"; }
-  void getDependentDialects(DialectRegistry &registry) const override { 
+  void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
   }
 

@@ -84,6 +84,20 @@ struct LaneBuilder {
     return lanes < shape.subgroupSize && lanes < shape.threads ? create<mlir::arith::AndIOp>(lane, lanes - 1) : lane;
   }
 
+  /// An integer with a bit for every lane: of 32 bits where these are enough, half the work on most targets.
+  mlir::Type getWordType() const { return shape.subgroupSize <= 32 ? i32 : b.getI64Type(); }
+  mlir::Value toWord(mlir::Value number) const {
+    return shape.subgroupSize <= 32 ? number
+                                    : mlir::arith::ExtUIOp::create(b, loc, getWordType(), number).getResult();
+  }
+  mlir::Value fromWord(mlir::Value word) const {
+    return word.getType() == i32 ? word : mlir::arith::TruncIOp::create(b, loc, i32, word).getResult();
+  }
+  mlir::Value ballot(mlir::Value predicate) const {
+    mlir::Value bits = BallotOp::create(b, loc, predicate);
+    return shape.subgroupSize <= 32 ? fromWord(bits) : bits;
+  }
+
   /// A shuffle_up, shuffle_down, broadcast or shuffle of each value within aligned groups of `lanes`.
   template <typename Op> Values shift(mlir::ValueRange values, int32_t offset, int32_t lanes, bool poisonEdge) const {
     return each(values, [&](mlir::Value value) {

@@ -22,6 +22,8 @@
 
 #include "passes/LaneTree.h"
 
+#include "passes/Redux.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -48,6 +50,8 @@ static Values buildReads(const LaneBuilder &builder, const Combiner &combiner, V
 
 Values buildReduce(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
   const BlockShape &shape = builder.shape;
+  if (Value native = buildNativeReduce(builder, combiner, values, lanes))
+    return native;
   lanes = shape.narrowToBlock(lanes);
   int32_t partial = shape.getPartialLanes(lanes);
   Value threadIndex;
@@ -76,6 +80,8 @@ Values buildReduce(const LaneBuilder &builder, const Combiner &combiner, Values 
 
 Values buildReduceAll(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
   const BlockShape &shape = builder.shape;
+  if (Value native = buildNativeReduce(builder, combiner, values, lanes))
+    return native;
   lanes = shape.narrowToBlock(lanes);
   if (shape.getPartialLanes(lanes)) {
     // A butterfly would read missing lanes on the way to lanes that are present.
@@ -104,40 +110,35 @@ Values buildReduceAll(const LaneBuilder &builder, const Combiner &combiner, Valu
   return values;
 }
 
-Value buildVote(const LaneBuilder &lanesOf, bool isAll, Value predicate, int32_t lanes) {
-  OpBuilder &builder = lanesOf.b;
-  Location loc = lanesOf.loc;
-  const BlockShape &shape = lanesOf.shape;
+/// Whether each aligned group is a whole subgroup or all of a block.
+static bool isWhole(const BlockShape &shape, int32_t lanes) {
+  return lanes == shape.subgroupSize || lanes == shape.threads;
+}
+
+GroupBallot buildGroupBallot(const LaneBuilder &builder, Value predicate, int32_t lanes) {
+  Value bits = builder.ballot(predicate);
+  if (isWhole(builder.shape, lanes))
+    return {bits, Value()};
+  Value start = builder.create<arith::AndIOp>(builder.lane(builder.shape.subgroupSize), int64_t(-lanes));
+  Value ones = builder.constant((int64_t(1) << lanes) - 1, bits.getType());
+  Value mask = builder.create<arith::ShLIOp>(ones, builder.toWord(start));
+  return {builder.create<arith::AndIOp>(bits, mask), mask};
+}
+
+Value buildVote(const LaneBuilder &builder, bool isAll, Value predicate, int32_t lanes) {
   if (lanes == 1)
     return predicate;
-  Type i1 = builder.getI1Type();
+  Type i1 = builder.b.getI1Type();
   // Lanes that a block of one tile lacks do not vote.
-  if (lanes == shape.subgroupSize || lanes == shape.threads) {
+  if (isWhole(builder.shape, lanes)) {
     if (isAll)
-      return AllOp::create(builder, loc, i1, predicate, IntegerAttr());
-    return AnyOp::create(builder, loc, i1, predicate, IntegerAttr());
+      return AllOp::create(builder.b, builder.loc, i1, predicate, IntegerAttr());
+    return AnyOp::create(builder.b, builder.loc, i1, predicate, IntegerAttr());
   }
-
-  Type i32 = builder.getI32Type(), word = builder.getI64Type();
-  auto constant = [&](Type type, int64_t value) -> Value {
-    return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
-  };
-  Value ballot = BallotOp::create(builder, loc, predicate);
-  Value tileStart =
-      arith::AndIOp::create(builder, loc, LaneIdOp::create(builder, loc, i32), constant(i32, -lanes));
-  // Half the work on targets whose registers have 32 bits.
-  if (shape.subgroupSize <= 32) {
-    word = i32;
-    ballot = arith::TruncIOp::create(builder, loc, word, ballot);
-  } else {
-    tileStart = arith::ExtUIOp::create(builder, loc, word, tileStart);
-  }
-  Value tileMask =
-      arith::ShLIOp::create(builder, loc, constant(word, (int64_t(1) << lanes) - 1), tileStart);
-  Value own = arith::AndIOp::create(builder, loc, ballot, tileMask);
+  GroupBallot own = buildGroupBallot(builder, predicate, lanes);
   if (isAll)
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, own, tileMask);
-  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, own, constant(word, 0));
+    return builder.compare(arith::CmpIPredicate::eq, own.bits, own.mask);
+  return builder.compare(arith::CmpIPredicate::ne, own.bits, int64_t(0));
 }
 
 } // namespace qd

@@ -20,6 +20,13 @@ Values buildReduce(const LaneBuilder &builder, const Combiner &combiner, Values 
 /// The same with the results in every lane.
 Values buildReduceAll(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes);
 
+/// The bits of the own group's lanes in a ballot among the subgroup, and a mask of them all; null where the group is
+/// all that there is.
+struct GroupBallot {
+  mlir::Value bits, mask;
+};
+GroupBallot buildGroupBallot(const LaneBuilder &builder, mlir::Value predicate, int32_t lanes);
+
 /// `all` (else: `any`) of a predicate over each aligned group of `lanes` lanes, in every lane.
 mlir::Value buildVote(const LaneBuilder &builder, bool isAll, mlir::Value predicate, int32_t lanes);
 

@@ -1,0 +1,122 @@
+//===- Scan.cpp - scans inside a subgroup ---------------------------------------------===//
+//
+// Purpose: the steps of a scan. Before the step of distance d a lane holds its own value and those of the d - 1 lanes
+// below it, after it twice as many:
+//
+//   %r = qd.subgroup.inclusive_scan add %v tile(4)
+//     ->
+//   %a = qd.subgroup.shuffle_up %v, 1 tile(4) poison_edge   %b = arith.addi %a, %v
+//   %c = arith.select %below >= 1, %b, %v                   and the same for 2
+//
+// %below is how many lanes the scan has below the lane: its number or, where segments begin at the bits of a ballot,
+// the distance to the nearest of those. Neither needs an identity.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Scan.h"
+
+#include "passes/Redux.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace qd {
+
+using Predicate = arith::CmpIPredicate;
+
+/// Combines each lane's values with those of the lanes `below` it.
+static Values buildSteps(const LaneBuilder &builder, const Combiner &combiner, Values values, Value below,
+                         int32_t lanes) {
+  for (int32_t distance = 1; distance < lanes && distance < builder.shape.threads; distance *= 2) {
+    Values lower = builder.shift<ShuffleUpOp>(values, distance, lanes, combiner.takesPoison());
+    Values combined = combiner.combine(builder.b, builder.loc, lower, values);
+    values = builder.select(builder.compare(Predicate::uge, below, distance), combined, values);
+  }
+  return values;
+}
+
+Values buildInclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
+  if (Value native = buildGroupScan<InclusiveScanOp>(builder, combiner, values, lanes))
+    return native;
+  lanes = builder.shape.narrowToBlock(lanes);
+  return lanes == 1 ? values : buildSteps(builder, combiner, values, builder.lane(lanes), lanes);
+}
+
+Values buildExclusive(const LaneBuilder &builder, const Combiner &combiner, ValueRange own, ValueRange inclusive,
+                      Value below, int32_t lanes) {
+  if (combiner.isInvertible(own))
+    return combiner.remove(builder.b, builder.loc, inclusive.front(), own.front());
+  Values shifted = builder.shift<ShuffleUpOp>(inclusive, 1, lanes, /*poisonEdge=*/true);
+  Values identity = combiner.getIdentity(builder.b, builder.loc, own.getTypes());
+  return builder.select(builder.compare(Predicate::eq, below, int64_t(0)), identity, shifted);
+}
+
+Values buildExclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
+  if (Value native = buildGroupScan<ExclusiveScanOp>(builder, combiner, values, lanes))
+    return native;
+  lanes = builder.shape.narrowToBlock(lanes);
+  if (lanes == 1)
+    return combiner.getIdentity(builder.b, builder.loc, ValueRange(values).getTypes());
+  Value lane = builder.lane(lanes);
+  Values inclusive = buildSteps(builder, combiner, values, lane, lanes);
+  return buildExclusive(builder, combiner, values, inclusive, lane, lanes);
+}
+
+//===----------------------------------------------------------------------===//
+// Segments
+//===----------------------------------------------------------------------===//
+
+Segments::Segments(const LaneBuilder &builder, Value head, int32_t lanes) : builder(builder), lanes(lanes) {
+  if (!head.getType().isInteger(1))
+    head = builder.compare(Predicate::ne, head, int64_t(0));
+  heads = builder.ballot(head);
+  // With the own lane's bit on top, the zeros above the first one count the lanes down to the nearest head.
+  int64_t top = heads.getType().getIntOrFloatBitWidth() - 1;
+  Value up = builder.toWord(builder.create<arith::XOrIOp>(builder.lane(builder.shape.subgroupSize), top));
+  Value zeros = math::CountLeadingZerosOp::create(builder.b, builder.loc, builder.create<arith::ShLIOp>(heads, up));
+  below = builder.create<arith::MinUIOp>(builder.fromWord(zeros), builder.lane(lanes));
+}
+
+Value Segments::getLast() const {
+  const BlockShape &shape = builder.shape;
+  Value lane = builder.lane(lanes);
+  // Two shifts: one of all bits has no meaning.
+  Value above = builder.create<arith::ShRUIOp>(heads, builder.toWord(builder.lane(shape.subgroupSize)));
+  above = builder.create<arith::ShRUIOp>(above, int64_t(1));
+  Value distance = builder.fromWord(math::CountTrailingZerosOp::create(builder.b, builder.loc, above));
+  Value room = builder.create<arith::XOrIOp>(lane, int64_t(lanes - 1));
+  if (shape.getPartialLanes(lanes)) {
+    Value thread = ThreadIndexOp::create(builder.b, builder.loc, builder.i32);
+    Value present = arith::SubIOp::create(builder.b, builder.loc, builder.constant(shape.threads - 1), thread);
+    room = shape.threads < lanes ? present : builder.create<arith::MinUIOp>(room, present);
+  }
+  return builder.create<arith::AddIOp>(lane, builder.create<arith::MinUIOp>(distance, room));
+}
+
+Values buildSegmentedSteps(const LaneBuilder &builder, const Combiner &combiner, Values values,
+                           const Segments &segments, int32_t lanes) {
+  return buildSteps(builder, combiner, values, segments.getBelow(), lanes);
+}
+
+Values buildSegmentedScan(const LaneBuilder &builder, const Combiner &combiner, Values values, Value head,
+                          bool isExclusive, int32_t lanes) {
+  lanes = builder.shape.narrowToBlock(lanes);
+  if (lanes == 1)
+    return isExclusive ? combiner.getIdentity(builder.b, builder.loc, ValueRange(values).getTypes()) : values;
+  Segments segments(builder, head, lanes);
+  Values inclusive = buildSegmentedSteps(builder, combiner, values, segments, lanes);
+  return isExclusive ? buildExclusive(builder, combiner, values, inclusive, segments.getBelow(), lanes) : inclusive;
+}
+
+Values buildSegmentedReduceAll(const LaneBuilder &builder, const Combiner &combiner, Values values, Value head,
+                               int32_t lanes) {
+  lanes = builder.shape.narrowToBlock(lanes);
+  if (lanes == 1)
+    return values;
+  Segments segments(builder, head, lanes);
+  Values inclusive = buildSegmentedSteps(builder, combiner, values, segments, lanes);
+  return builder.shuffle(inclusive, segments.getLast(), lanes);
+}
+
+} // namespace qd

@@ -1,0 +1,52 @@
+//===- Scan.h - scans inside a subgroup -----------------------------------------------===//
+//
+// Purpose: builds the shuffles that scans up to a subgroup's width consist of. Groups of `lanes` lanes are as in
+// LaneTree.h: aligned, and whole but where they are whole subgroups.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef QD_PASSES_SCAN_H
+#define QD_PASSES_SCAN_H
+
+#include "passes/Combiner.h"
+#include "passes/LaneBuilder.h"
+
+namespace qd {
+
+Values buildInclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes);
+Values buildExclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes);
+
+/// Where the segments of each group begin, from one ballot.
+class Segments {
+public:
+  /// `head` is any integer: not zero on lanes that begin a segment. The group's first lane always does.
+  Segments(const LaneBuilder &builder, mlir::Value head, int32_t lanes);
+
+  mlir::Value getHeads() const { return heads; } ///< one bit a lane of the subgroup, where `head` says so
+  mlir::Value getBelow() const { return below; } ///< how many lanes of its segment the own lane has below it
+
+  /// The last lane of the own segment, counted from the group's start.
+  mlir::Value getLast() const;
+
+private:
+  LaneBuilder builder;
+  int32_t lanes;
+  mlir::Value heads, below;
+};
+
+/// The inclusive scan of each segment.
+Values buildSegmentedSteps(const LaneBuilder &builder, const Combiner &combiner, Values values,
+                           const Segments &segments, int32_t lanes);
+
+Values buildSegmentedScan(const LaneBuilder &builder, const Combiner &combiner, Values values, mlir::Value head,
+                          bool isExclusive, int32_t lanes);
+Values buildSegmentedReduceAll(const LaneBuilder &builder, const Combiner &combiner, Values values, mlir::Value head,
+                               int32_t lanes);
+
+/// The exclusive scan that belongs to an inclusive one; lanes with nothing `below` hold the identity.
+Values buildExclusive(const LaneBuilder &builder, const Combiner &combiner, mlir::ValueRange own, mlir::ValueRange inclusive,
+                      mlir::Value below, int32_t lanes);
+
+} // namespace qd
+
+#endif
