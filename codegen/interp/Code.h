@@ -39,11 +39,20 @@ struct Instruction {
   std::vector<unsigned> captures;
 };
 
+/// What gives a slot its value: an op as its result, or as an argument of its region. Kernel arguments have no op.
+struct Definition {
+  const Instruction *by = nullptr;
+  std::optional<unsigned> region;
+  unsigned index = 0;
+  mlir::Type type;
+};
+
 struct Code {
   KernelOp kernel;
   unsigned subgroupSize = 0;
   unsigned numSlots = 0;
   Body body;
+  std::vector<Definition> definitions; ///< by slot
   std::vector<SharedAllocOp> shared; ///< their arrays are numbered in this order, behind the arguments
 };
 

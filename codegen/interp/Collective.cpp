@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/interp/Machine.h"
+#include "codegen/interp/Explain.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
@@ -31,7 +31,7 @@ bool Tile::has(unsigned lane) const {
   if (firstThread + lane >= block.numThreads() || (members && !(*members >> lane & 1)))
     return false;
   Subgroup &subgroup = subgroupOf(lane);
-  return subgroup.frame().active >> (firstThread + lane - subgroup.firstThread) & 1;
+  return isPast || subgroup.frame().active >> (firstThread + lane - subgroup.firstThread) & 1;
 }
 
 SmallVector<unsigned, 64> Tile::lanes() const {
@@ -63,14 +63,20 @@ bool Tile::checkCaptures() const {
   for (unsigned slot : instruction.captures)
     for (unsigned lane : present)
       if (!(at(slot, lane) == at(slot, present.front()))) {
-        fail(lane, "uses a value from around its 'combine' region that is not the same on all lanes");
+        Cause here = {slot, firstThread + lane}, there = {slot, firstThread + present.front()};
+        Type type = block.launch.code.definitions[slot].type;
+        fail(lane,
+             "uses a value from around its 'combine' region, expected the same on all lanes, found " +
+                 printValue(block.at(here), type) + " here and " + printValue(block.at(there), type) + " on " +
+                 block.launch.printThread(there.thread),
+             {here, there});
         return false;
       }
   return true;
 }
 
-void Tile::fail(unsigned lane, const llvm::Twine &message) const {
-  block.fail(instruction.op, firstThread + lane, message);
+void Tile::fail(unsigned lane, const llvm::Twine &message, ArrayRef<Cause> causes) const {
+  block.fail(instruction.op, firstThread + lane, message, causes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -84,6 +90,9 @@ bool Subgroup::checkConvergence(const Instruction &instruction) {
   fail(instruction, llvm::countr_zero(missing),
        "is reached by " + llvm::Twine(llvm::popcount(frame().active)) + " of the " + llvm::Twine(llvm::popcount(lanes)) +
            " lanes of the subgroup, expected all of them: this thread is elsewhere");
+  Explainer explainer(block, firstThread + llvm::countr_zero(missing));
+  explainer.explainAbsence(*this, llvm::countr_zero(missing));
+  explainer.report();
   return false;
 }
 
@@ -92,7 +101,7 @@ bool Subgroup::checkMembers(const Instruction &instruction, LaneValue members, u
   unsigned first = llvm::countr_zero(group);
   if (members.poison) {
     if (checks.poison)
-      fail(instruction, first, "uses poison as a mask of members");
+      fail(instruction, first, "uses poison as a mask of members", {{*instruction.members, firstThread + first}});
     return !checks.poison;
   }
   if (!checks.divergence)
@@ -101,17 +110,23 @@ bool Subgroup::checkMembers(const Instruction &instruction, LaneValue members, u
   if (uint64_t outsiders = group & ~members.bits) {
     unsigned lane = llvm::countr_zero(outsiders);
     fail(instruction, lane,
-         "is reached by lane " + llvm::Twine(lane) + " with members " + mask + ", expected a mask with the own lane");
+         "is reached by lane " + llvm::Twine(lane) + " with members " + mask + ", expected a mask with the own lane",
+         {{*instruction.members, firstThread + lane}});
     return false;
   }
   if (uint64_t strangers = members.bits & ~lanes) {
     fail(instruction, first, "has members " + mask + ", but lane " + llvm::Twine(llvm::countr_zero(strangers)) +
-                                 " does not exist: the subgroup has " + llvm::Twine(llvm::popcount(lanes)) + " lanes");
+                                 " does not exist: the subgroup has " + llvm::Twine(llvm::popcount(lanes)) + " lanes",
+         {{*instruction.members, firstThread + first}});
     return false;
   }
   if (uint64_t absent = members.bits & ~frame().active) {
     fail(instruction, first, "has members " + mask + ", but lane " + llvm::Twine(llvm::countr_zero(absent)) +
-                                 " is elsewhere, expected all members together");
+                                 " is elsewhere, expected all members together",
+         {{*instruction.members, firstThread + first}});
+    Explainer explainer(block, firstThread + first);
+    explainer.explainAbsence(*this, llvm::countr_zero(absent));
+    explainer.report();
     return false;
   }
   if (uint64_t others = members.bits & ~group) {
@@ -120,7 +135,8 @@ bool Subgroup::checkMembers(const Instruction &instruction, LaneValue members, u
     fail(instruction, first, "has members " + mask + ", but lane " + llvm::Twine(lane) + " has " +
                                  (theirs.poison ? std::string("poison")
                                                 : "0x" + llvm::utohexstr(theirs.bits, /*LowerCase=*/true)) +
-                                 ", expected the same mask on all members");
+                                 ", expected the same mask on all members",
+         {{*instruction.members, firstThread + first}, {*instruction.members, firstThread + lane}});
     return false;
   }
   return true;
@@ -206,7 +222,8 @@ void Subgroup::checkUniform(const Instruction &instruction, bool isBlockWide) {
       return fail(instruction, lane,
                   "is promised one value on all threads of the " + llvm::Twine(isBlockWide ? "block" : "subgroup") +
                       ", found " + printValue(value, type) + " here and " + printValue(promise.value, type) + " on " +
-                      block.launch.printThread(promise.thread));
+                      block.launch.printThread(promise.thread),
+                  {{instruction.operands[0], firstThread + lane}, {instruction.operands[0], promise.thread}});
   }
 }
 

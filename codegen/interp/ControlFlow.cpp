@@ -22,7 +22,7 @@ static uint64_t findTrueLanes(Subgroup &subgroup, const Instruction &instruction
     unsigned lane = llvm::countr_zero(mask);
     LaneValue value = subgroup.at(slot, lane);
     if (value.poison && subgroup.block.launch.checks.poison) {
-      subgroup.fail(instruction, lane, "branches on poison");
+      subgroup.fail(instruction, lane, "branches on poison", {{slot, subgroup.firstThread + lane}});
       return 0;
     }
     result |= value.bits << lane;
@@ -77,11 +77,13 @@ static void runFor(Subgroup &subgroup, const Instruction &loop) {
     for (unsigned i = 0; i < 3; ++i) {
       bounds[i] = subgroup.at(loop.operands[i], lane);
       if (bounds[i].poison)
-        return subgroup.fail(loop, lane, "has poison as a bound or step");
+        return subgroup.fail(loop, lane, "has poison as a bound or step",
+                             {{loop.operands[i], subgroup.firstThread + lane}});
     }
     APInt lower = toInt(bounds[0].bits, type), upper = toInt(bounds[1].bits, type), step = toInt(bounds[2].bits, type);
     if (step.isZero() || (step.isNegative() && !op.getUnsignedCmp()))
-      return subgroup.fail(loop, lane, "has a step of " + llvm::Twine(step.getSExtValue()) + ", expected at least 1");
+      return subgroup.fail(loop, lane, "has a step of " + llvm::Twine(step.getSExtValue()) + ", expected at least 1",
+                           {{loop.operands[2], subgroup.firstThread + lane}});
     if (op.getUnsignedCmp() ? lower.ult(upper) : lower.slt(upper))
       entering |= uint64_t(1) << lane;
     subgroup.at(loop.regions[0].arguments[0], lane) = bounds[0];
@@ -98,6 +100,7 @@ static void finishForIteration(Subgroup &subgroup, const Instruction &yield) {
   const Body &body = loop.regions[0];
   uint64_t active = subgroup.frame().active, staying = 0;
   subgroup.copy(yield.operands, loop.results, active);
+  subgroup.rememberPoison(yield.operands, ArrayRef(body.arguments).drop_front(), active);
   subgroup.copy(yield.operands, ArrayRef(body.arguments).drop_front(), active);
   Type type = cast<scf::ForOp>(loop.op).getInductionVar().getType();
   for (uint64_t mask = active; mask; mask &= mask - 1) {
@@ -154,6 +157,7 @@ static void finishWhileIteration(Subgroup &subgroup, const Instruction &yield) {
   uint64_t version = subgroup.block.launch.memoryVersion;
   frame.isIdle = isUnchanged && frame.memoryVersion == version;
   frame.memoryVersion = version;
+  subgroup.rememberPoison(yield.operands, loop.regions[0].arguments, frame.active);
   subgroup.copy(yield.operands, loop.regions[0].arguments, frame.active);
   subgroup.startIteration(loop.regions[0], frame.active);
   subgroup.pause();

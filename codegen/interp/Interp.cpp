@@ -120,6 +120,22 @@ static void bindArguments(Launch &launch, KernelOp kernel, ArrayRef<HostArg> arg
   }
 }
 
+/// An argument that is noalias and shares bytes with another one.
+static llvm::Error checkAliases(const Launch &launch, KernelOp kernel) {
+  for (auto [i, buffer] : llvm::enumerate(launch.buffers))
+    for (auto [j, other] : llvm::enumerate(launch.buffers)) {
+      if (i == j || !(buffer.access & KernelOp::NoAlias) || !buffer.count || !other.count)
+        continue;
+      uint8_t *end = buffer.data + buffer.count * getStorageBytes(buffer.element);
+      uint8_t *otherEnd = other.data + other.count * getStorageBytes(other.element);
+      if (buffer.data < otherEnd && other.data < end)
+        return llvm::createStringError(llvm::formatv("argument '{0}' of kernel '{1}' is noalias, but shares memory with "
+                                                     "argument '{2}'",
+                                                     kernel.getArgName(i), kernel.getSymName(), kernel.getArgName(j)));
+    }
+  return llvm::Error::success();
+}
+
 llvm::Error InterpProgram::launch(StringRef name, std::array<uint32_t, 3> grid, ArrayRef<HostArg> args) {
   auto entry = kernels.find(name);
   if (entry == kernels.end())
@@ -136,6 +152,9 @@ llvm::Error InterpProgram::launch(StringRef name, std::array<uint32_t, 3> grid, 
                                                    arg.isBuffer ? "buffer" : "scalar"));
   Launch launch(code, grid, checks);
   bindArguments(launch, code.kernel, args);
+  if (checks.promises)
+    if (llvm::Error error = checkAliases(launch, code.kernel))
+      return error;
   launch.run();
   if (launch.failed())
     return llvm::createStringError(launch.error);

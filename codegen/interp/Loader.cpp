@@ -122,6 +122,23 @@ void Loader::setCaptures(Operation *op, Instruction &instruction) {
     instruction.captures.push_back(slots.lookup(value));
 }
 
+/// Instructions have their final places once all are loaded.
+static void define(Code &code, const Body &body, const Instruction *owner, unsigned region) {
+  // The argument's type is that of a call's operand too, whose region is its callee's.
+  for (auto [i, slot] : llvm::enumerate(body.arguments)) {
+    Type type = !owner                         ? code.kernel.getArg(i).getType()
+                : isa<func::CallOp>(owner->op) ? owner->op->getOperand(i).getType()
+                                               : owner->op->getRegion(region).getArgument(i).getType();
+    code.definitions[slot] = {owner, region, unsigned(i), type};
+  }
+  for (const Instruction &instruction : body.instructions) {
+    for (auto [i, slot] : llvm::enumerate(instruction.results))
+      code.definitions[slot] = {&instruction, std::nullopt, unsigned(i), instruction.op->getResult(i).getType()};
+    for (auto [i, inner] : llvm::enumerate(instruction.regions))
+      define(code, inner, &instruction, i);
+  }
+}
+
 FailureOr<std::unique_ptr<Code>> loadKernel(KernelOp kernel, const Target &target) {
   auto code = std::make_unique<Code>();
   code->kernel = kernel;
@@ -132,6 +149,8 @@ FailureOr<std::unique_ptr<Code>> loadKernel(KernelOp kernel, const Target &targe
                                 << target.chip->sharedBytes << " on " << target.str();
   if (failed(Loader(*code).loadBody(kernel.getBody(), code->body)))
     return failure();
+  code->definitions.resize(code->numSlots);
+  define(*code, code->body, nullptr, 0);
   return code;
 }
 

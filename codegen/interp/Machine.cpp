@@ -1,6 +1,6 @@
 //===- Machine.cpp - steps subgroups, blocks and the grid ------------------------------===//
 
-#include "codegen/interp/Machine.h"
+#include "codegen/interp/Explain.h"
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/STLExtras.h"
@@ -23,7 +23,13 @@ static constexpr unsigned blocksInFlight = 16;
 
 Block &Thread::block() const { return subgroup.block; }
 unsigned Thread::index() const { return subgroup.firstThread + lane; }
-void Thread::fail(const llvm::Twine &message) const { subgroup.fail(instruction, lane, message); }
+
+void Thread::fail(const llvm::Twine &message, ArrayRef<unsigned> operands) const {
+  SmallVector<Cause, 2> causes;
+  for (unsigned operand : operands)
+    causes.push_back({instruction.operands[operand], index()});
+  subgroup.fail(instruction, lane, message, causes);
+}
 
 //===----------------------------------------------------------------------===//
 // Subgroups
@@ -63,8 +69,27 @@ void Subgroup::copy(ArrayRef<unsigned> from, ArrayRef<unsigned> to, uint64_t mas
   }
 }
 
-void Subgroup::fail(const Instruction &instruction, unsigned lane, const llvm::Twine &message) {
-  block.fail(instruction.op, firstThread + lane, message);
+void Subgroup::rememberPoison(ArrayRef<unsigned> from, ArrayRef<unsigned> to, uint64_t mask) {
+  // A bound on memory; what exceeds it is only explained less well.
+  static constexpr unsigned most = 4096;
+  for (; mask; mask &= mask - 1) {
+    unsigned lane = llvm::countr_zero(mask);
+    for (auto [source, target] : llvm::zip_equal(from, to)) {
+      if (!at(source, lane).poison || at(target, lane).poison)
+        continue;
+      block.carriedPoison.erase({target, firstThread + lane});
+      if (block.launch.poisonRemembered++ >= most)
+        continue;
+      Explainer explainer(block, firstThread + lane);
+      explainer.explain({source, firstThread + lane});
+      block.carriedPoison[{target, firstThread + lane}] = explainer.take();
+    }
+  }
+}
+
+void Subgroup::fail(const Instruction &instruction, unsigned lane, const llvm::Twine &message,
+                    ArrayRef<Cause> causes) {
+  block.fail(instruction.op, firstThread + lane, message, causes);
 }
 
 bool Subgroup::isSpinning() const {
@@ -99,14 +124,17 @@ void Subgroup::step() {
 }
 
 void Subgroup::runLanes(const Instruction &instruction) {
-  for (uint64_t mask = frame().active; mask && !block.launch.failed(); mask &= mask - 1)
-    runThread(instruction, llvm::countr_zero(mask));
+  for (uint64_t mask = frame().active; mask && !block.launch.failed(); mask &= mask - 1) {
+    unsigned lane = llvm::countr_zero(mask);
+    for (auto [slot, value] : llvm::zip_equal(instruction.results, compute(instruction, lane)))
+      at(slot, lane) = value;
+  }
 }
 
-/// One thread's part of an op: takes its operands from the slots, and puts its results there.
-void Subgroup::runThread(const Instruction &instruction, unsigned lane) {
+SmallVector<LaneValue, 2> Subgroup::compute(const Instruction &instruction, unsigned lane) {
   const Rule &rule = *instruction.rule;
-  SmallVector<LaneValue, 4> in, out(instruction.results.size());
+  SmallVector<LaneValue, 4> in;
+  SmallVector<LaneValue, 2> out(instruction.results.size());
   for (unsigned slot : instruction.operands)
     in.push_back(at(slot, lane));
   bool isStrict = rule.ints || rule.floats || rule.strict;
@@ -128,9 +156,7 @@ void Subgroup::runThread(const Instruction &instruction, unsigned lane) {
   } else if (!isPoisoned) {
     rule.thread(thread);
   }
-
-  for (auto [slot, value] : llvm::zip_equal(instruction.results, out))
-    at(slot, lane) = value;
+  return out;
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,30 +188,39 @@ bool Block::isDone() const {
 }
 
 void Block::meet() {
-  const Instruction *meeting = nullptr;
+  Subgroup *first = nullptr;
   unsigned waiting = 0;
   for (Subgroup &subgroup : subgroups) {
     if (subgroup.state == Subgroup::State::Ready)
       return;
     if (subgroup.state == Subgroup::State::Waiting) {
       ++waiting;
-      if (!meeting)
-        meeting = &subgroup.current();
+      if (!first)
+        first = &subgroup;
     }
   }
-  if (!waiting)
+  if (!first)
     return;
+  const Instruction *meeting = &first->current();
 
+  auto reportDetour = [&](Subgroup &subgroup) {
+    Explainer explainer(*this, subgroup.firstThread);
+    explainer.explainDetour(*meeting, *first);
+    explainer.report();
+  };
   for (Subgroup &subgroup : subgroups) {
-    if (subgroup.state == Subgroup::State::Done)
-      return fail(meeting->op, subgroup.firstThread, "is reached by " + llvm::Twine(waiting) + " of the block's " +
-                                                         llvm::Twine(subgroups.size()) +
-                                                         " subgroups, expected all of them: this thread has ended");
+    if (subgroup.state == Subgroup::State::Done) {
+      fail(meeting->op, subgroup.firstThread, "is reached by " + llvm::Twine(waiting) + " of the block's " +
+                                                  llvm::Twine(subgroups.size()) +
+                                                  " subgroups, expected all of them: this thread has ended");
+      return reportDetour(subgroup);
+    }
     if (&subgroup.current() != meeting) {
-      std::string other;
-      llvm::raw_string_ostream(other) << subgroup.current().op->getName();
-      return fail(meeting->op, subgroup.firstThread,
-                  "is not reached by all of the block's subgroups: this thread waits at another op, '" + other + "'");
+      Operation *other = subgroup.current().op;
+      fail(meeting->op, subgroup.firstThread,
+           "is not reached by all of the block's subgroups: this thread waits at another op, '" +
+               other->getName().getStringRef() + "' at " + printLocation(other->getLoc()));
+      return reportDetour(subgroup);
     }
   }
 
@@ -225,12 +260,21 @@ std::string printValue(LaneValue value, Type type) {
   return text.str().str();
 }
 
-void Block::fail(Operation *op, unsigned thread, const llvm::Twine &message) {
+LaneValue &Block::at(const Cause &cause) {
+  Subgroup &subgroup = subgroups[cause.thread / launch.code.subgroupSize];
+  return subgroup.at(cause.slot, cause.thread - subgroup.firstThread);
+}
+
+void Block::fail(Operation *op, unsigned thread, const llvm::Twine &message, ArrayRef<Cause> causes) {
   if (launch.failed())
     return;
   llvm::raw_string_ostream(launch.error)
       << printLocation(op->getLoc()) << ": '" << op->getName() << "' op " << message << " (kernel '"
       << KernelOp(launch.code.kernel).getSymName() << "', " << launch.printPlace(number(), thread) << ")";
+  Explainer explainer(*this, thread);
+  for (const Cause &cause : causes)
+    explainer.explain(cause);
+  explainer.report();
 }
 
 //===----------------------------------------------------------------------===//

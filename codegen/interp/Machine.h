@@ -52,6 +52,19 @@ struct Array {
   bool isShared() const { return !shape.empty(); }
 };
 
+/// A value of one thread of a block, whose origin a report explains.
+struct Cause {
+  unsigned slot;
+  unsigned thread;
+};
+
+/// A line behind a report.
+struct Note {
+  mlir::Operation *op;
+  unsigned thread; ///< of the report's block
+  std::string message;
+};
+
 /// One region that a subgroup is in.
 struct Frame {
   const Body *body;
@@ -78,7 +91,8 @@ struct Thread {
   template <typename Op> Op op() const { return llvm::cast<Op>(instruction.op); }
   mlir::Type inType(unsigned i) const { return instruction.op->getOperand(i).getType(); }
   mlir::Type outType() const { return instruction.op->getResult(0).getType(); }
-  void fail(const llvm::Twine &message) const;
+  /// The report also says where these operands come from.
+  void fail(const llvm::Twine &message, llvm::ArrayRef<unsigned> operands = {}) const;
 };
 
 class Subgroup {
@@ -96,6 +110,7 @@ public:
 
   LaneValue &at(unsigned slot, unsigned lane) { return slots[slot * size + lane]; }
   Frame &frame() { return frames.back(); }
+  llvm::ArrayRef<Frame> stack() const { return frames; }
   const Instruction &current() const { return frames.back().body->instructions[frames.back().next]; }
 
   /// Steps until the next loop back edge, barrier, failure, or the kernel's end.
@@ -103,14 +118,20 @@ public:
   /// Whether it goes round in a wait that only a change of memory can end.
   bool isSpinning() const;
 
+  /// What a lane's part of an op of threads makes of the operands in the slots.
+  llvm::SmallVector<LaneValue, 2> compute(const Instruction &instruction, unsigned lane);
+
   // For control rules.
   void enter(const Instruction &owner, unsigned region, uint64_t active);
   void leave() { frames.pop_back(); }
   void startIteration(const Body &body, uint64_t active);
   void pause() { isPaused = true; }
+  /// Keeps the origin of poison that a loop's values are about to get in the next iteration.
+  void rememberPoison(llvm::ArrayRef<unsigned> from, llvm::ArrayRef<unsigned> to, uint64_t mask);
   /// Copies values between slots, all at once, in the lanes of `mask`.
   void copy(llvm::ArrayRef<unsigned> from, llvm::ArrayRef<unsigned> to, uint64_t mask);
-  void fail(const Instruction &instruction, unsigned lane, const llvm::Twine &message);
+  void fail(const Instruction &instruction, unsigned lane, const llvm::Twine &message,
+            llvm::ArrayRef<Cause> causes = {});
   /// Checks what `qd.assume_uniform` promises for the active lanes, and for the block where `isBlockWide`.
   void checkUniform(const Instruction &instruction, bool isBlockWide);
 
@@ -130,7 +151,6 @@ public:
 private:
   void step();
   void runLanes(const Instruction &instruction);
-  void runThread(const Instruction &instruction, unsigned lane);
   void runCollective(const Instruction &instruction);
   void runAmongMembers(const Instruction &instruction);
 
@@ -144,14 +164,16 @@ private:
 class Tile {
 public:
   Tile(Block &block, const Instruction &instruction, unsigned firstThread, unsigned size,
-       std::optional<uint64_t> members = std::nullopt)
-      : block(block), instruction(instruction), firstThread(firstThread), size(size), members(members) {}
+       std::optional<uint64_t> members = std::nullopt, bool isPast = false)
+      : block(block), instruction(instruction), firstThread(firstThread), size(size), members(members),
+        isPast(isPast) {}
 
   Block &block;
   const Instruction &instruction;
   const unsigned firstThread;
   const unsigned size;
   const std::optional<uint64_t> members;
+  const bool isPast; ///< the op was carried out earlier, so who is active now says nothing
 
   template <typename Op> Op op() const { return llvm::cast<Op>(instruction.op); }
   mlir::Type inType(unsigned i = 0) const { return instruction.op->getOperand(i).getType(); }
@@ -170,7 +192,7 @@ public:
   llvm::SmallVector<LaneValue, 4> evaluate(unsigned lane, llvm::ArrayRef<LaneValue> arguments) const;
   /// Reports a value that the `combine` region uses where the lanes hold different ones.
   bool checkCaptures() const;
-  void fail(unsigned lane, const llvm::Twine &message) const;
+  void fail(unsigned lane, const llvm::Twine &message, llvm::ArrayRef<Cause> causes = {}) const;
 
 private:
   Subgroup &subgroupOf(unsigned lane) const;
@@ -201,7 +223,10 @@ public:
   bool isDone() const;
   /// Carries out the op that all threads of the block wait at, once they do.
   void meet();
-  void fail(mlir::Operation *op, unsigned thread, const llvm::Twine &message);
+  void fail(mlir::Operation *op, unsigned thread, const llvm::Twine &message, llvm::ArrayRef<Cause> causes = {});
+  /// By slot and thread: how a value that a loop carries round became poison.
+  std::map<std::pair<unsigned, unsigned>, std::vector<Note>> carriedPoison;
+  LaneValue &at(const Cause &cause);
 };
 
 class Launch {
@@ -216,6 +241,7 @@ public:
   std::vector<LaneValue> arguments;       ///< scalars, and arrays by number
   uint64_t memoryVersion = 0;             ///< raised by every change of memory
   uint64_t steps = 0;                     ///< since a subgroup last ended
+  unsigned poisonRemembered = 0;          ///< by blocks' carriedPoison
   RaceDetector races;
 
   /// Runs all blocks; `error` is empty where all went well.

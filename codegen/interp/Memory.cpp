@@ -32,7 +32,7 @@ static void writeElement(Launch &launch, Array &array, int64_t element, uint64_t
 /// The array that a thread's operand is; null, and a report, where it is poison.
 static Array *findArray(Thread &thread, unsigned operand) {
   if (thread.in[operand].poison) {
-    thread.fail("uses poison as an array");
+    thread.fail("uses poison as an array", operand);
     return nullptr;
   }
   return &thread.block().arrays[thread.in[operand].bits];
@@ -55,17 +55,19 @@ static std::optional<int64_t> findElement(Thread &thread, const Array &array, un
   int64_t element = 0;
   for (auto [literal, extent] : llvm::zip_equal(literals, extents)) {
     int64_t subscript = literal;
+    SmallVector<unsigned, 1> operands;
     if (ShapedType::isDynamic(literal)) {
       LaneValue value = thread.in[firstSubscript];
       if (value.poison) {
-        thread.fail("uses poison as a subscript");
+        thread.fail("uses poison as a subscript", firstSubscript);
         return std::nullopt;
       }
       subscript = toInt(value.bits, thread.inType(firstSubscript)).getSExtValue();
-      ++firstSubscript;
+      operands.push_back(firstSubscript++);
     }
     if (subscript < 0 || subscript >= extent) {
-      thread.fail("subscript " + llvm::Twine(subscript) + " is out of bounds of " + countElements(array));
+      thread.fail("subscript " + llvm::Twine(subscript) + " is out of bounds of " + countElements(array),
+                  operands);
       return std::nullopt;
     }
     element = element * extent + subscript;
@@ -79,7 +81,7 @@ static bool isEnabled(Thread &thread, Value predicate, unsigned operand) {
     return true;
   LaneValue value = thread.in[operand];
   if (value.poison && thread.block().launch.checks.poison) {
-    thread.fail("is predicated by poison");
+    thread.fail("is predicated by poison", operand);
     return false;
   }
   return value.bits;
@@ -106,7 +108,8 @@ static void runLoad(Thread &thread) {
     return;
   if (array->isShared() && !array->written[*element]) {
     if (thread.block().launch.checks.uninitialized)
-      thread.fail("reads element " + llvm::Twine(*element) + " of " + array->name + " before it is written");
+      thread.fail("reads element " + llvm::Twine(*element) + " of " + array->name + " before it is written",
+                  llvm::to_vector(llvm::seq(1u, predicate)));
     return;
   }
   Launch &launch = thread.block().launch;
@@ -132,7 +135,7 @@ static void runStore(Thread &thread) {
     return;
   Launch &launch = thread.block().launch;
   if (thread.in[0].poison && launch.checks.poison)
-    return thread.fail("stores poison to element " + llvm::Twine(*element) + " of " + array->name);
+    return thread.fail("stores poison to element " + llvm::Twine(*element) + " of " + array->name, 0);
   if (launch.checks.races && !launch.races.checkWrite(thread, *array, *element, thread.in[0].bits))
     return;
   writeElement(launch, *array, *element, thread.in[0].bits);

@@ -34,6 +34,8 @@ using FloatRule = MaybeFloat (*)(mlir::Operation *, Floats);
 using ThreadRule = void (*)(Thread &);
 /// The lanes of one scope together.
 using TileRule = void (*)(Tile &);
+/// The lane whose value a lane gets; nothing where it gets poison.
+using SourceRule = std::optional<unsigned> (*)(Tile &, unsigned lane);
 /// The active lanes of a subgroup, whether or not all are here: decides which of them run what next.
 using ControlRule = void (*)(Subgroup &, const Instruction &);
 
@@ -43,10 +45,14 @@ struct Rule {
   ThreadRule thread = nullptr;
   bool strict = false; ///< of a thread rule
   TileRule tile = nullptr;
+  SourceRule source = nullptr; ///< of a tile rule that moves values of operand 0
   ControlRule control = nullptr;
   bool isCollective = false;
   bool isBlockWide = false; ///< of a collective: its scope is the block
 };
+
+/// The tile rule of all ops with a source rule.
+void moveValues(Tile &tile);
 
 class RuleTable {
 public:
@@ -69,6 +75,11 @@ public:
   template <typename Op> void addTile(TileRule rule) {
     add<Op>().tile = rule;
     add<Op>().isCollective = true;
+  }
+  /// Each lane gets operand 0 of another one.
+  template <typename Op> void addMove(SourceRule rule) {
+    addTile<Op>(moveValues);
+    add<Op>().source = rule;
   }
   /// The scope is the block; `rule` may be null.
   template <typename Op> void addBlock(TileRule rule) {

@@ -10,55 +10,49 @@ namespace qd::interp {
 // Data movement
 //===----------------------------------------------------------------------===//
 
-/// The lane, offset or mask that a lane gives: an operand or the op's literal. Poison stays poison.
-template <typename Op> static LaneValue getLaneOperand(Tile &tile, unsigned lane) {
-  std::optional<int32_t> literal = tile.op<Op>().getStaticLane();
-  return literal ? LaneValue::of(uint32_t(*literal)) : tile.get(lane, 1);
-}
-
-/// Every lane reads the lane that `choose` names from its own number and its operand.
-template <typename Op> static void moveLanes(Tile &tile, LaneValue (*choose)(Tile &, unsigned lane, uint32_t operand)) {
-  SmallVector<LaneValue, 64> moved(tile.size);
-  for (unsigned lane = 0; lane < tile.size; ++lane) {
-    LaneValue operand = getLaneOperand<Op>(tile, lane);
-    if (!operand.poison)
-      moved[lane] = choose(tile, lane, operand.bits);
+void moveValues(Tile &tile) {
+  for (unsigned lane : tile.lanes()) {
+    std::optional<unsigned> source = tile.instruction.rule->source(tile, lane);
+    tile.set(lane, source ? tile.get(*source) : LaneValue());
   }
-  for (unsigned lane = 0; lane < tile.size; ++lane)
-    tile.set(lane, moved[lane]);
 }
 
-static LaneValue readLane(Tile &tile, unsigned, uint32_t source) { return tile.get(source % tile.size); }
+/// The source that `choose` finds from the own number and the lane, offset or mask that is an operand or a literal.
+template <typename Op, std::optional<unsigned> (*choose)(Tile &, unsigned lane, uint32_t operand)>
+static std::optional<unsigned> findSource(Tile &tile, unsigned lane) {
+  if (std::optional<int32_t> literal = tile.op<Op>().getStaticLane())
+    return choose(tile, lane, *literal);
+  LaneValue operand = tile.get(lane, 1);
+  if (operand.poison)
+    return std::nullopt;
+  return choose(tile, lane, operand.bits);
+}
 
-static LaneValue readXor(Tile &tile, unsigned lane, uint32_t mask) { return tile.get(lane ^ (mask % tile.size)); }
+static std::optional<unsigned> chooseLane(Tile &tile, unsigned, uint32_t source) { return source % tile.size; }
+static std::optional<unsigned> chooseFirst(Tile &, unsigned) { return 0; }
+
+static std::optional<unsigned> chooseXor(Tile &tile, unsigned lane, uint32_t mask) {
+  return lane ^ (mask % tile.size);
+}
+
+static std::optional<unsigned> chooseRotated(Tile &tile, unsigned lane, uint32_t offset) {
+  return (lane + offset) % tile.size;
+}
 
 /// A lane whose source lies past the tile's edge keeps its own value.
-template <typename Op> static LaneValue keepOwn(Tile &tile, unsigned lane) {
-  return tile.op<Op>().getPoisonEdge() ? LaneValue() : tile.get(lane);
+template <typename Op> static std::optional<unsigned> chooseOwn(Tile &tile, unsigned lane) {
+  if (tile.op<Op>().getPoisonEdge())
+    return std::nullopt;
+  return lane;
 }
 
-static LaneValue readBelow(Tile &tile, unsigned lane, uint32_t offset) {
-  return offset > lane ? keepOwn<ShuffleUpOp>(tile, lane) : tile.get(lane - offset);
+static std::optional<unsigned> chooseBelow(Tile &tile, unsigned lane, uint32_t offset) {
+  return offset > lane ? chooseOwn<ShuffleUpOp>(tile, lane) : lane - offset;
 }
 
-static LaneValue readAbove(Tile &tile, unsigned lane, uint32_t offset) {
-  return offset >= tile.size - lane ? keepOwn<ShuffleDownOp>(tile, lane) : tile.get(lane + offset);
+static std::optional<unsigned> chooseAbove(Tile &tile, unsigned lane, uint32_t offset) {
+  return offset >= tile.size - lane ? chooseOwn<ShuffleDownOp>(tile, lane) : lane + offset;
 }
-
-static void runShuffle(Tile &tile) { moveLanes<ShuffleOp>(tile, readLane); }
-static void runBroadcast(Tile &tile) { moveLanes<BroadcastOp>(tile, readLane); }
-static void runShuffleUp(Tile &tile) { moveLanes<ShuffleUpOp>(tile, readBelow); }
-static void runShuffleDown(Tile &tile) { moveLanes<ShuffleDownOp>(tile, readAbove); }
-
-static void runShuffleXor(Tile &tile) { moveLanes<ShuffleXorOp>(tile, readXor); }
-
-static LaneValue readRotated(Tile &tile, unsigned lane, uint32_t offset) {
-  return tile.get((lane + offset) % tile.size);
-}
-
-static void runRotate(Tile &tile) { moveLanes<RotateOp>(tile, readRotated); }
-
-static void runBroadcastFirst(Tile &tile) { tile.setAll(tile.get(0)); }
 
 //===----------------------------------------------------------------------===//
 // Votes
@@ -159,13 +153,13 @@ static void runAssumeUniform(Subgroup &subgroup, const Instruction &instruction)
 }
 
 void addSubgroupRules(RuleTable &table) {
-  table.addTile<ShuffleOp>(runShuffle);
-  table.addTile<ShuffleUpOp>(runShuffleUp);
-  table.addTile<ShuffleDownOp>(runShuffleDown);
-  table.addTile<ShuffleXorOp>(runShuffleXor);
-  table.addTile<BroadcastOp>(runBroadcast);
-  table.addTile<BroadcastFirstOp>(runBroadcastFirst);
-  table.addTile<RotateOp>(runRotate);
+  table.addMove<ShuffleOp>(findSource<ShuffleOp, chooseLane>);
+  table.addMove<ShuffleUpOp>(findSource<ShuffleUpOp, chooseBelow>);
+  table.addMove<ShuffleDownOp>(findSource<ShuffleDownOp, chooseAbove>);
+  table.addMove<ShuffleXorOp>(findSource<ShuffleXorOp, chooseXor>);
+  table.addMove<RotateOp>(findSource<RotateOp, chooseRotated>);
+  table.addMove<BroadcastOp>(findSource<BroadcastOp, chooseLane>);
+  table.addMove<BroadcastFirstOp>(chooseFirst);
   table.addTile<BallotOp>(runBallot);
   table.addTile<BallotFirstNOp>(runBallotFirstN);
   table.addTile<AllOp>(runAll);

@@ -289,7 +289,8 @@ where it runs:
   --subgroup-size=N     lanes of a subgroup, where the device has a choice
   -O0 .. -O3            optimisation of a FILE.qir (2)
   --threads=N           threads of the cpu device (one a processor)
-  --check=LIST          checks of the interp device, 'all' for all
+  --check=LIST          checks of the interp device: all, none, or some of poison, divergence, uninitialized,
+                        promises and races; without this option all but races. steps=N limits waits
 
 what comes out:
   (nothing)             prints each buffer that the kernel may write: name, type, shape, values

@@ -40,14 +40,18 @@ public:
     args.emplace_back().bits = bits;
     return *this;
   }
-  /// Runs kernel @k; the error's text, or "".
+  /// Runs kernel @k; the error's first line, or "".
   std::string run(std::array<uint32_t, 3> grid = {1, 1, 1}) {
     if (!program)
       return diagnostics;
-    return llvm::toString(program->launch("k", grid, args));
+    std::string error = llvm::toString(program->launch("k", grid, args));
+    size_t line = std::min(error.find('\n'), error.size());
+    notes = error.substr(std::min(line + 1, error.size()));
+    return error.substr(0, line);
   }
 
   std::string diagnostics;
+  std::string notes; ///< the error's further lines
 
 private:
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
