@@ -24,7 +24,8 @@ def build(item, seed, compiler):
     """The case, or None where the item is no legal kernel. A random program must compute what the interpreter does."""
     kind, what = item[0], item[1]
     if kind == "subgroup":
-        return subgroup.case(what, seeded(seed, *what))
+        # Not by the op: those of one type and tile share their inputs, of which a pack then has few.
+        return subgroup.case(what, seeded(seed, *what[1:]))
     if kind == "elementwise":
         return elementwise_cases(seed)[what][2]
     return host.interpret(compiler, programs.make_case(what, item[2], seed), item[2])

@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE]
@@ -34,8 +35,9 @@ def batches(options):
     for row in rows:
         by_types[row[1]].append(row)
     for types in sorted(by_types):
-        for start in range(0, len(by_types[types]), BATCH):
-            yield by_types[types][start:start + BATCH]
+        ordered = sorted(by_types[types], key=lambda row: (row[2:], row[0]))
+        for start in range(0, len(ordered), BATCH):
+            yield ordered[start:start + BATCH]
 
 
 def compile_bundle(qdc, base, target, made):
@@ -77,6 +79,14 @@ def pack_batch(job):
     return index, len(made), left_out
 
 
+def compress(folder, archive):
+    """Files of one kind side by side, which compresses best."""
+    kind = lambda name: (name.split(".")[-1], name.split(".")[1:], name)
+    with tarfile.open(archive, "w:xz", preset=6) as tar:
+        for name in sorted(os.listdir(folder), key=kind):
+            tar.add(os.path.join(folder, name), os.path.join(os.path.basename(os.path.abspath(folder)), name))
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__, allow_abbrev=False)
     parser.add_argument("output")
@@ -102,11 +112,10 @@ def main():
             left_out += reasons
     for line in left_out:
         print("left out: " + line)
-    folder, name = os.path.split(os.path.abspath(options.output))
-    subprocess.run(["tar", "-C", folder, "-cJf", options.output.rstrip("/") + ".tar.xz", name],
-                   env={**os.environ, "XZ_OPT": "-3 -T%d" % options.jobs}, check=True)
-    size = os.path.getsize(options.output.rstrip("/") + ".tar.xz")
-    print("%d cases, %d left out of a target, %.1f MiB" % (total, len(left_out), size / 2 ** 20))
+    archive = options.output.rstrip("/") + ".tar.xz"
+    compress(options.output, archive)
+    print("%d cases, %d left out of a target, %.1f MiB" % (
+        total, len(left_out), os.path.getsize(archive) / 2 ** 20))
     return 1 if left_out else 0
 
 
