@@ -76,6 +76,7 @@ private:
   State getConditionState(mlir::Operation *branch, mlir::Value &condition, Scope scope) const;
 
   bool coversScope(mlir::Operation *collective, Scope scope) const;
+  bool crossesScope(mlir::Operation *collective, Scope scope) const;
   bool groupsAreWhole(mlir::Operation *collective) const;
   bool isLanePattern(mlir::Value value, unsigned depth = 0) const;
   /// Lanes of the largest and smallest subgroup that there may be, and of the largest group that answers are about.

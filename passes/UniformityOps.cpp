@@ -201,6 +201,16 @@ bool UniformityAnalysis::coversScope(Operation *op, Scope scope) const {
   return blockThreads <= lanes;
 }
 
+/// Whether lanes of one group of `scope` may hear lanes of another.
+bool UniformityAnalysis::crossesScope(Operation *op, Scope scope) const {
+  std::optional<int64_t> tile = getTile(op);
+  if (scope == Scope::block)
+    return false;
+  if (tile)
+    return *tile > (groupLanes ? groupLanes : getSmallestSubgroup());
+  return groupLanes && groupLanes < getLargestSubgroup();
+}
+
 bool UniformityAnalysis::groupsAreWhole(Operation *op) const {
   std::optional<int64_t> tile = getTile(op);
   return isMultipleOf(blockThreads, tile ? *tile : getLargestSubgroup());
@@ -225,8 +235,10 @@ Divergence UniformityAnalysis::getCollectiveDivergence(OpResult result, Scope sc
   auto votesOfMembers = [&](Value value, Value members) {
     return scope == Scope::subgroup && !groupsSpanSubgroups() ? at(members) : std::max(at(value), at(members));
   };
+  // Each lane gets some lane's value.
+  auto move = [&](Value value) { return crossesScope(op, scope) ? get(value)[Scope::block] : at(value); };
   auto readLane = [&](auto read) {
-    return covers ? std::min(at(read.getValue()), at(read.getLane())) : at(read.getValue());
+    return covers ? std::min(move(read.getValue()), at(read.getLane())) : move(read.getValue());
   };
   return TypeSwitch<Operation *, Divergence>(op)
       .Case<AllOp, AnyOp, AllEqualOp, BroadcastFirstOp>(
@@ -249,11 +261,11 @@ Divergence UniformityAnalysis::getCollectiveDivergence(OpResult result, Scope sc
       })
       .Case([&](BroadcastOp broadcast) { return readLane(broadcast); })
       .Case([&](ShuffleOp shuffle) { return readLane(shuffle); })
-      .Case<ShuffleXorOp, RotateOp>([&](auto shuffle) { return at(shuffle.getValue()); })
+      .Case<ShuffleXorOp, RotateOp>([&](auto shuffle) { return move(shuffle.getValue()); })
       // What stands in for poison differs between targets and lanes.
       .Case<ShuffleUpOp, ShuffleDownOp>(
-          [&](auto shuffle) { return shuffle.getPoisonEdge() ? Divergence::Varying : at(shuffle.getValue()); })
-      .Case<BitonicSortOp, BitonicSortKVOp>([&](auto) { return at(op->getOperand(result.getResultNumber())); })
+          [&](auto shuffle) { return shuffle.getPoisonEdge() ? Divergence::Varying : move(shuffle.getValue()); })
+      .Case<BitonicSortOp, BitonicSortKVOp>([&](auto) { return move(op->getOperand(result.getResultNumber())); })
       // The lanes that are here are those that compute it together.
       .Case([&](ActiveMaskOp) {
         return scope == Scope::subgroup && !groupsSpanSubgroups() ? Divergence::Uniform : Divergence::Varying;
