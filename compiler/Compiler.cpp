@@ -329,13 +329,21 @@ static FailureOr<SmallVector<SmallVector<Target>>> findTargets(Session &session,
       session.error(llvm::toString(target.takeError()));
       return failure();
     }
-    SmallVector<Target> &request = requests.emplace_back();
-    if (!isBundle || target->getBackend() != Backend::SPIRV || options.subgroupSize || name.contains('@')) {
+    SmallVector<Target> request;
+    if (!isBundle || target->getBackend() != Backend::SPIRV || options.subgroupSize || name.contains('@'))
       request.push_back(*target);
-      continue;
-    }
-    for (unsigned size = 4; size <= 64; size *= 2)
-      request.push_back({target->chip, size});
+    else
+      for (unsigned size = 4; size <= 64; size *= 2)
+        request.push_back({target->chip, size});
+    for (const Target &wanted : request)
+      for (ArrayRef<Target> earlier : requests)
+        if (llvm::any_of(earlier, [&](const Target &known) {
+              return known.chip == wanted.chip && known.subgroupSize == wanted.subgroupSize;
+            })) {
+          session.error("target '" + name + "' asks for " + wanted.str() + ", which an earlier target gives");
+          return failure();
+        }
+    requests.push_back(std::move(request));
   }
   return requests;
 }

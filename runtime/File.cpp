@@ -20,17 +20,24 @@ Expected<std::vector<uint8_t>> readFile(const std::string &path) {
       std::fclose(file);
     return fail("cannot read '", path, "': it is a directory");
   }
+  // A device or pipe can go on for ever.
+  constexpr size_t maxStream = size_t(256) << 20;
   std::vector<uint8_t> bytes;
+  bool isEndless = false;
   if (S_ISREG(status.st_mode) && status.st_size > 0)
     bytes.reserve(static_cast<size_t>(status.st_size));
   uint8_t chunk[65536];
-  while (size_t got = std::fread(chunk, 1, sizeof chunk, file))
+  while (size_t got = isEndless ? 0 : std::fread(chunk, 1, sizeof chunk, file)) {
     bytes.insert(bytes.end(), chunk, chunk + got);
+    isEndless = !S_ISREG(status.st_mode) && bytes.size() > maxStream;
+  }
   int failed = std::ferror(file) ? errno : 0;
   if (!isStdin)
     std::fclose(file);
   if (failed)
     return fail("cannot read '", path, "': ", std::strerror(failed));
+  if (isEndless)
+    return fail("cannot read '", path, "': it gives more than ", maxStream >> 20, " MiB and is no regular file");
   return bytes;
 }
 

@@ -162,8 +162,12 @@ std::string descrOf(const Array &array) {
 } // namespace
 
 Expected<Array> parseNpy(const uint8_t *bytes, size_t size) {
-  if (size < magicBytes + 4 || std::memcmp(bytes, magic, magicBytes) != 0)
+  if (size == 0)
+    return fail("it is empty, expected a .npy file");
+  if (std::memcmp(bytes, magic, std::min(size, magicBytes)) != 0)
     return fail("it is not a .npy file (no NumPy magic at its start)");
+  if (size < magicBytes + 4)
+    return fail("it is truncated inside its header, after ", size, " bytes");
   unsigned version = bytes[magicBytes];
   if (version < 1 || version > 3)
     return fail("it has .npy format version ", version, ", expected 1 to 3");

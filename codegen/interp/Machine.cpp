@@ -302,7 +302,7 @@ static void reportEndlessWait(std::list<Block> &blocks) {
       if (subgroup.state == Subgroup::State::Ready && subgroup.isSpinning()) {
         const Frame &frame = subgroup.frame();
         return subgroup.fail(*frame.owner, llvm::countr_zero(frame.active),
-                             "waits for ever: every other thread that has started waits too, or has ended");
+                             "waits without end: all other threads that have started wait too or have ended");
       }
 }
 

@@ -273,7 +273,6 @@ Each kernel argument is given by its name:
   x=random:f32:4096:seed=1  floats uniform in [-1, 1), integers over their full range
 
 Types: i1 i8 i16 i32 i64 f16 bf16 f32 f64. In .npy files i1 is bool, and bf16 is uint16.
-A buffer of vectors takes its scalars in order, as a last dimension or flat.
 random is SplitMix64: element k of seed s mixes s + (k+1) * 0x9E3779B97F4A7C15; of the 64 bits
 the topmost make an integer, or with the type's significand of p bits the float top_p / 2^(p-1) - 1.
 

@@ -10,12 +10,13 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 #include <memory>
+#include <string>
 
 using namespace llvm;
 
@@ -71,6 +72,34 @@ struct Options {
 static int fail(int status, const Twine &message) {
   errs() << "qdc: " << message << "\n";
   return status;
+}
+
+/// The whole of a file or of standard input, which may be a device without an end.
+static Expected<std::string> readInput(StringRef path) {
+  constexpr size_t maxBytes = size_t(64) << 20, chunk = size_t(64) << 10;
+  Expected<sys::fs::file_t> file = path == "-" ? Expected<sys::fs::file_t>(sys::fs::getStdinHandle())
+                                               : sys::fs::openNativeFileForRead(path);
+  if (!file)
+    return file.takeError();
+  std::string text;
+  Error error = Error::success();
+  while (text.size() <= maxBytes) {
+    size_t size = text.size();
+    text.resize(size + chunk);
+    Expected<size_t> got = sys::fs::readNativeFile(*file, {text.data() + size, chunk});
+    text.resize(size + (got ? *got : 0));
+    if (!got)
+      error = joinErrors(std::move(error), got.takeError());
+    if (text.size() == size)
+      break;
+  }
+  if (path != "-")
+    sys::fs::closeFile(*file);
+  if (error)
+    return std::move(error);
+  if (text.size() > maxBytes)
+    return createStringError("it holds more than " + Twine(maxBytes >> 20) + " MiB");
+  return text;
 }
 
 /// Extension of a kind's file, and whether it is binary.
@@ -164,9 +193,9 @@ int main(int argc, char **argv) {
   if (flags.subgroupSize.getNumOccurrences() && !flags.subgroupSize)
     return fail(2, "-subgroup-size=0: expected 4, 8, 16, 32 or 64");
 
-  ErrorOr<std::unique_ptr<MemoryBuffer>> input = MemoryBuffer::getFileOrSTDIN(flags.input);
+  Expected<std::string> input = readInput(flags.input);
   if (!input)
-    return fail(1, "cannot read '" + flags.input + "': " + input.getError().message());
+    return fail(1, "cannot read '" + flags.input + "': " + toString(input.takeError()));
   StringRef output = flags.output;
   if (options.emit.empty() && output.ends_with(".qdb"))
     options.emit = "qdb";
@@ -183,9 +212,14 @@ int main(int argc, char **argv) {
   }
   if (flags.dependencies && path == "-")
     return fail(2, "-MD needs an output file; name one with -o");
+  SmallString<128> dependencyPath = path;
+  sys::path::replace_extension(dependencyPath, "d");
+  for (StringRef written : {StringRef(path), StringRef(dependencyPath)})
+    if ((written == path || flags.dependencies) && sys::fs::equivalent(flags.input, written))
+      return fail(2, "output '" + written + "' is the input itself; name another file with -o");
 
   StringRef name = flags.input == "-" ? StringRef("<stdin>") : StringRef(flags.input);
-  qd::CompileResult result = qd::compile({(*input)->getBufferStart(), (*input)->getBufferSize()}, {name.data(), name.size()}, options);
+  qd::CompileResult result = qd::compile(*input, {name.data(), name.size()}, options);
   errs() << result.diagnostics;
   if (!result.ok)
     return 1;
@@ -193,8 +227,6 @@ int main(int argc, char **argv) {
     return status;
   if (!flags.dependencies)
     return 0;
-  SmallString<128> dependencyPath = path;
-  sys::path::replace_extension(dependencyPath, "d");
   std::string rule = escapeForMake(path) + ":";
   if (flags.input != "-")
     rule += " " + escapeForMake(flags.input);

@@ -203,7 +203,7 @@ TEST(ControlFlow, waitsEndWhenAnotherSubgroupEndsThem) {
 TEST(ControlFlow, endlessWaitsAreReported) {
   std::vector<int32_t> flag(1);
   EXPECT_EQ(Program(spin).buffer(flag).scalar(0).run(),
-            "test.qir:9:5: 'scf.while' op waits for ever: every other thread that has started waits too, or has ended "
+            "test.qir:9:5: 'scf.while' op waits without end: all other threads that have started wait too or have ended "
             "(kernel 'k', block (0, 0, 0), thread (0, 0, 0))");
 }
 

@@ -63,6 +63,8 @@ TEST(Npy, ReadsWhatNumPyWrites) {
 
 TEST(Npy, SaysWhatIsWrong) {
   EXPECT_NE(failure({'a', 'b'}).find("not a .npy file"), std::string::npos);
+  EXPECT_NE(failure({}).find("empty"), std::string::npos);
+  EXPECT_NE(failure({0x93, 'N', 'U', 'M'}).find("truncated inside its header, after 4 bytes"), std::string::npos);
   EXPECT_NE(
       failure(file(header("<f4", "(2,)"), "abcd")).find("truncated: shape 2 of f32 takes 8 bytes, 4 follow"),
       std::string::npos);
