@@ -60,6 +60,17 @@ def syntax(record):
     return (left + " = " if left else "") + "qd." + record["opName"] + (" " + text.strip() if text.strip() else "")
 
 
+def custom_form(record):
+    """The syntax of an op with a parser of its own, from the comment `Form:` above its class."""
+    path = os.path.join("ir", "ops", os.path.basename(record["!locs"][0].rsplit(":", 1)[0]))
+    forms = {name: re.sub(r"^/// ?", "", form, flags=re.M) for form, name in
+             re.findall(r"/// Form: ((?:.*\n)(?:///  .*\n)*)(?:class|def) (\w+)", read(path))}
+    for name in [record["!name"]] + record["!superclasses"][::-1]:
+        if name in forms:
+            return forms[name].rstrip().replace("NAME", record["opName"].split(".")[-1])
+    return ""
+
+
 def arguments(record):
     return [(records[entry["def"]], name) for entry, name in record["arguments"]["args"]]
 
@@ -86,8 +97,9 @@ def describe_kind(kind):
 
 def render_op(record):
     text = f"### qd.{record['opName']}\n\n{record['summary'].strip()[0].upper()}{record['summary'].strip()[1:]}.\n\n"
-    if record["assemblyFormat"]:
-        text += f"```\n{syntax(record)}\n```\n\n"
+    form = syntax(record) if record["assemblyFormat"] else custom_form(record)
+    if form:
+        text += f"```\n{form}\n```\n\n"
     description = textwrap.dedent(record["description"]).strip()
     text += description + "\n\n"
     # What a custom form keeps in attributes, its description explains; a literal stands where its value would.
@@ -97,8 +109,12 @@ def render_op(record):
              for entry, name in record["results"]["args"]]
     if rows:
         text += "".join(f"- {name}: {kind}\n" for name, kind in rows) + "\n"
-    if any("QD_Convergent" == trait["def"] for trait in record["traits"]):
-        text += "Collective: all lanes of its scope must reach it together.\n\n"
+    traits = {trait["def"] for trait in record["traits"]}
+    if "QD_Convergent" in traits:
+        has_clause = any(name == "members" for _, name in arguments(record))
+        if has_clause or "QD_Members" not in traits:
+            text += "Collective: all lanes of its scope must reach it together" + \
+                (", or with `members` all members.\n\n" if has_clause else ".\n\n")
     return text
 
 
@@ -115,7 +131,8 @@ def render_ops():
         names = [record["opName"] for _, record in sorted(ops[family], key=lambda pair: pair[0])]
         text += f"- {family}: " + ", ".join(f"[{n}](#qd{n.replace('.', '')})" for n in names) + "\n"
     for family in families:
-        text += f"\n## {family}\n\n" + "".join(r for _, r in sorted(
+        intro = head_comment(os.path.join("ir", "ops", family + ".td"))
+        text += f"\n## {family}\n\n" + (intro + "\n\n" if intro else "") + "".join(r for _, r in sorted(
             (line, render_op(record)) for line, record in ops[family]))
     text += "\n## Types\n\n"
     for name in records["!instanceof"]["TypeDef"]:

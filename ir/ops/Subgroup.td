@@ -1,7 +1,31 @@
 //===- Subgroup.td - operations among the lanes of a subgroup --------------===//
 //
-// The scope of an op is the whole subgroup or, with `tile(n)`, each aligned tile of n lanes by itself.
-// A lane is numbered from the start of its scope.
+// The scope of an op is the whole subgroup or, with `tile(n)`, each aligned tile of n lanes by itself; a lane is
+// numbered from the start of its scope.
+//
+// **Tiles.** n is a power of two, and the block a multiple of it. Up to the subgroup's size a tile costs nothing
+// further. A wider one, up to the block, is carried out through shared memory; all threads of the block must then
+// reach the op together. Masks with a bit a lane (`ballot`, `match_any`, `match_all`, `lanemask_*`) have tiles of at
+// most as many lanes as bits.
+//
+// **Control flow.** A collective op must be reached by all lanes of its scope together. A condition that depends on
+// the thread is an error, unless it is proven that the lanes decide alike; one that comes from memory is a warning,
+// which `assume_uniform` answers.
+//
+// **Members.** `members(mask)` on `ballot`, `match_any`, `match_all` and `shuffle` is for divergent control flow, with
+// a mask such as `active_mask` gives. Bits are lanes of the subgroup. All members reach the op together and with the
+// same mask; each lane that reaches it is a member of its own mask. A lane that is no member contributes nothing.
+//
+// **Partial subgroups.** Where the block is no multiple of the subgroup's size, lanes that the last subgroup lacks
+// contribute nothing to any op, and reading one is poison.
+//
+// **Operations.** A reduction, scan or segmented form combines by a kind, or by a `combine` region over one or several
+// operands: the region's first arguments are the lower lane's values, then come the higher lane's, and it yields one
+// value an operand. It is associative, need not commute, touches no memory, and may use values from around it that are
+// uniform in the op's scope.
+//
+// **Order of sorts.** Integers are signed, or `unsigned`. Floats are in total order: -inf, negative numbers, -0, +0,
+// positive numbers, +inf, NaNs. Pairs are ordered by the key, then by the value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -337,6 +361,8 @@ def QD_MatchAllOp : QD_CollectiveOp<"match_all", [QD_Members]> {
 //===----------------------------------------------------------------------===//
 
 /// Combines values in lane order: one value by a `kind`, or one or several by a `combine` region.
+/// Form: %results = qd.subgroup.NAME (KIND %value | (%values)) [tile(n)] [identity(%identity)] : T, ...
+///     [combine (%lower), (%higher) { ... }]
 class QD_CombineOp<string mnemonic, list<Trait> traits = [], dag further = (ins)>
     : QD_CollectiveOp<mnemonic, [AttrSizedOperandSegments] # traits> {
   let arguments = !con((ins OptionalAttr<QD_KindAttr>:$kind, Variadic<QD_Scalar>:$values,
@@ -399,6 +425,8 @@ def QD_ExclusiveScanOp : QD_FoldOp<"exclusive_scan"> {
   }];
 }
 
+/// Form: %results = qd.subgroup.NAME [exclusive] (KIND %value | (%values)) head %head [tile(n)] [identity(%identity)]
+///     : T, ..., T [combine (%lower), (%higher) { ... }]
 def QD_SegmentedScanOp : QD_CombineOp<"segmented_scan", [], (ins AnySignlessInteger:$head, UnitAttr:$exclusive)> {
   let summary = "a scan that restarts at each lane whose head is not zero";
   let description = [{
@@ -412,6 +440,8 @@ def QD_SegmentedScanOp : QD_CombineOp<"segmented_scan", [], (ins AnySignlessInte
   }];
 }
 
+/// Form: %results = qd.subgroup.NAME (KIND %value | (%values)) head %head [tile(n)] [identity(%identity)] : T, ..., T
+///     [combine (%lower), (%higher) { ... }]
 def QD_SegmentedReduceAllOp : QD_CombineOp<"segmented_reduce_all", [], (ins AnySignlessInteger:$head)> {
   let summary = "combines the values of each segment; every lane of the segment holds the result";
   let description = [{
