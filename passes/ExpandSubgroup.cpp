@@ -21,6 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/ExpansionRemark.h"
 #include "passes/LaneMasks.h"
 #include "passes/LaneTree.h"
 #include "passes/Passes.h"
@@ -49,13 +50,16 @@ int32_t getReadLanes(const Target &target) {
   return target.subgroupSize == 64 && target.has(PermLane16) && !target.has(PermLane64) ? 32 : 0;
 }
 
+/// AMD waves move values by an offset within rows only; reading one lane is one scalar instruction.
+int32_t getRowLanes(const Target &target) { return target.has(WaveShift) || target.has(RowShare) ? 16 : 0; }
+
 /// Expands the ops of one kernel.
 class Expander {
 public:
   Expander(KernelOp kernel, const Target &target, bool remarks)
       : kernel(kernel), target(target), remarks(remarks),
         shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize), getReadLanes(target),
-              target.has(ReduxSync) && target.subgroupSize == 32, target.has(GroupArithmetic)},
+              getRowLanes(target), target.has(ReduxSync) && target.subgroupSize == 32, target.has(GroupArithmetic)},
         builder(kernel.getContext()), staging(kernel, target) {}
 
   /// Diagnoses what this kernel cannot have on the target; changes nothing.
@@ -417,9 +421,14 @@ LogicalResult Expander::expandBlock(Block &block) {
         return failure();
       continue;
     }
+    Operation *before = op.getPrevNode();
     Values values = expandOp(&op);
     if (values.empty())
       continue;
+    if (remarks && deservesRemark(&op)) {
+      Operation *first = before ? before->getNextNode() : &block.front();
+      op.emitRemark() << "'" << op.getName() << "' op carried out by " << describeExpansion(first, &op, shape);
+    }
     op.replaceAllUsesWith(values);
     op.erase();
   }
@@ -459,7 +468,7 @@ public:
 private:
   Target target;
   Option<std::string> targetName{*this, "target", llvm::cl::desc("BACKEND[:CHIP][@SUBGROUP-SIZE]")};
-  Option<bool> remarks{*this, "remarks", llvm::cl::desc("Say where shared memory carries a wide tile")};
+  Option<bool> remarks{*this, "remarks", llvm::cl::desc("Say how ops are carried out")};
 };
 } // namespace
 

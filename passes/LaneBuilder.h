@@ -30,6 +30,8 @@ struct BlockShape {
   /// From groups of this many lanes on, all lanes read a lane of each group, where another shuffle costs the target
   /// more; 0 for never.
   int32_t readLanes = 0;
+  /// Lanes of a row, within which moves are cheap, where the target has such; 0 for none.
+  int32_t rowLanes = 0;
   bool hasRedux = false;           ///< reductions of a subgroup's 32-bit integers
   bool hasGroupArithmetic = false; ///< the same, and scans
 

@@ -25,8 +25,8 @@ std::unique_ptr<mlir::Pass> createInlineCallsPass();
 std::unique_ptr<mlir::Pass> createCheckUniformityPass(DivergencePolicy policy = DivergencePolicy::Error,
                                                       const Target &target = {});
 
-/// -expand-subgroup: no reduction, and no tile wider than the target's subgroup, is left. `remarks` says where
-/// shared memory carries a wider tile.
+/// -expand-subgroup: no reduction, and no tile wider than the target's subgroup, is left. `remarks` says how
+/// ops are carried out.
 std::unique_ptr<mlir::Pass> createExpandSubgroupPass(const Target &target = {}, bool remarks = false);
 
 /// Makes the passes known to qdc-opt by their flags.

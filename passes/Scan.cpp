@@ -9,7 +9,8 @@
 //   %c = arith.select %below >= 1, %b, %v                   and the same for 2
 //
 // %below is how many lanes the scan has below the lane: its number or, where segments begin at the bits of a ballot,
-// the distance to the nearest of those. Neither needs an identity.
+// the distance to the nearest of those. Neither needs an identity. Where a target moves values cheaply within rows of
+// lanes only, a step across rows reads the last lane of the lower rows instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,13 +26,37 @@ namespace qd {
 
 using Predicate = arith::CmpIPredicate;
 
-/// Combines each lane's values with those of the lanes `below` it.
+/// A step after which the upper half of each group of 2d lanes has the values of the lower, from its last lane.
+static Values buildHalfStep(const LaneBuilder &builder, const Combiner &combiner, Values values, Value below,
+                            int32_t distance) {
+  Value lane = builder.lane(builder.shape.subgroupSize);
+  Values lower = builder.broadcast(values, distance - 1, 2 * distance);
+  Values combined = combiner.combine(builder.b, builder.loc, lower, values);
+  Value isUpper = builder.compare(Predicate::ne, builder.create<arith::AndIOp>(lane, distance), int64_t(0));
+  Value reaches =
+      builder.compare(Predicate::ugt, below, builder.create<arith::AndIOp>(lane, int64_t(distance - 1)));
+  return builder.select(builder.create<arith::AndIOp>(isUpper, reaches), combined, values);
+}
+
+/// Combines each lane's values with those of the lanes `below` it. Where a target has rows, its lanes look below
+/// within them, and then all lanes of a row at the last lane of another.
 static Values buildSteps(const LaneBuilder &builder, const Combiner &combiner, Values values, Value below,
                          int32_t lanes) {
+  int32_t rowLanes = builder.shape.rowLanes;
+  // Tiles that the steps name must not straddle the block's end.
+  bool hasRows = rowLanes && rowLanes < lanes && !builder.shape.getPartialLanes(lanes);
+  Value inRow = below;
+  if (hasRows)
+    inRow = builder.create<arith::MinUIOp>(below, builder.lane(rowLanes));
   for (int32_t distance = 1; distance < lanes && distance < builder.shape.threads; distance *= 2) {
-    Values lower = builder.shift<ShuffleUpOp>(values, distance, lanes, combiner.takesPoison());
+    if (hasRows && distance >= rowLanes) {
+      values = buildHalfStep(builder, combiner, values, below, distance);
+      continue;
+    }
+    int32_t group = hasRows ? rowLanes : lanes;
+    Values lower = builder.shift<ShuffleUpOp>(values, distance, group, combiner.takesPoison());
     Values combined = combiner.combine(builder.b, builder.loc, lower, values);
-    values = builder.select(builder.compare(Predicate::uge, below, distance), combined, values);
+    values = builder.select(builder.compare(Predicate::uge, inRow, distance), combined, values);
   }
   return values;
 }
@@ -74,7 +99,8 @@ Segments::Segments(const LaneBuilder &builder, Value head, int32_t lanes) : buil
   // With the own lane's bit on top, the zeros above the first one count the lanes down to the nearest head.
   int64_t top = heads.getType().getIntOrFloatBitWidth() - 1;
   Value up = builder.toWord(builder.create<arith::XOrIOp>(builder.lane(builder.shape.subgroupSize), top));
-  Value zeros = math::CountLeadingZerosOp::create(builder.b, builder.loc, builder.create<arith::ShLIOp>(heads, up));
+  upToOwn = builder.create<arith::ShLIOp>(heads, up);
+  Value zeros = math::CountLeadingZerosOp::create(builder.b, builder.loc, upToOwn);
   below = builder.create<arith::MinUIOp>(builder.fromWord(zeros), builder.lane(lanes));
 }
 

@@ -25,6 +25,9 @@ public:
   mlir::Value getHeads() const { return heads; } ///< one bit a lane of the subgroup, where `head` says so
   mlir::Value getBelow() const { return below; } ///< how many lanes of its segment the own lane has below it
 
+  /// Whether no lane of the segment is a head: it begins where the group does.
+  mlir::Value getOpen() const { return builder.compare(mlir::arith::CmpIPredicate::eq, upToOwn, int64_t(0)); }
+
   /// The last lane of the own segment, counted from the group's start.
   mlir::Value getLast() const;
 
@@ -32,6 +35,7 @@ private:
   LaneBuilder builder;
   int32_t lanes;
   mlir::Value heads, below;
+  mlir::Value upToOwn; ///< the heads' bits up to the own lane's, which is the topmost
 };
 
 /// The inclusive scan of each segment.

@@ -16,6 +16,7 @@
 #include "passes/IntegerBuilder.h"
 #include "passes/LaneMasks.h"
 #include "passes/Sort.h"
+#include "passes/WideScan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -117,6 +118,23 @@ Values Staging::acquire(OpBuilder &builder, Operation *user, TypeRange elements,
   return {};
 }
 
+void storeAll(OpBuilder &builder, Location loc, ValueRange values, ValueRange arrays, Value index, Value predicate) {
+  for (auto [value, array] : llvm::zip_equal(values, arrays)) {
+    auto store = StoreOp::create(builder, loc, value, array, index);
+    if (predicate)
+      store.getPredicateMutable().assign(predicate);
+  }
+}
+
+Values Staging::exchange(const LaneBuilder &at, Operation *user, ValueRange values, Value thread, Value source) {
+  Values arrays = acquire(at.b, user, values.getTypes(), at.shape.threads);
+  if (arrays.empty())
+    return {};
+  storeAll(at.b, at.loc, values, arrays, thread, Value());
+  publish(at.b, at.loc, arrays);
+  return at.each(arrays, [&](Value array) { return LoadOp::create(at.b, at.loc, array, source); });
+}
+
 //===----------------------------------------------------------------------===//
 // Expansions
 //===----------------------------------------------------------------------===//
@@ -158,7 +176,9 @@ public:
   }
 
 private:
-  Values exchange(ValueRange values, Value sourceThread);
+  Values exchange(ValueRange values, Value sourceThread) {
+    return staging.exchange(at, op, values, thread, sourceThread);
+  }
   Values combineSubgroups(ValueRange partial, int32_t lanes, Combine combine, CombineLanes inSubgroup,
                           CombineLanes inLastSubgroup);
 
@@ -183,25 +203,6 @@ private:
   Value thread;
 };
 } // namespace
-
-/// Writes each value to element `index` of its array where `predicate`, if given, holds.
-static void storeAll(OpBuilder &builder, Location loc, ValueRange values, ValueRange arrays, Value index,
-                     Value predicate) {
-  for (auto [value, array] : llvm::zip_equal(values, arrays)) {
-    auto store = StoreOp::create(builder, loc, value, array, index);
-    if (predicate)
-      store.getPredicateMutable().assign(predicate);
-  }
-}
-
-Values WideTile::exchange(ValueRange values, Value sourceThread) {
-  Values arrays = staging.acquire(b, op, values.getTypes(), shape.threads);
-  if (arrays.empty())
-    return {};
-  storeAll(b, loc, values, arrays, thread, Value());
-  staging.publish(b, loc, arrays);
-  return at.each(arrays, [&](Value array) { return LoadOp::create(b, loc, array, sourceThread); });
-}
 
 // The comparisons are unsigned, so that a negative offset, which has no meaning, leaves no array either.
 Values WideTile::shuffleUp(ValueRange values, Value offset) {
@@ -338,11 +339,14 @@ Values WideTile::matchAny(Value value) {
 }
 
 bool hasWideTileExpansion(Operation *op) {
-  return isa<ReduceOp, ReduceAllOp, ShuffleOp, ShuffleUpOp, ShuffleDownOp, ShuffleXorOp, BroadcastOp, BroadcastFirstOp,
+  return isScan(op) ||
+         isa<ReduceOp, ReduceAllOp, ShuffleOp, ShuffleUpOp, ShuffleDownOp, ShuffleXorOp, BroadcastOp, BroadcastFirstOp,
              AllOp, AnyOp, RotateOp, BallotOp, AllEqualOp, MatchAnyOp, MatchAllOp, BitonicSortOp, BitonicSortKVOp>(op);
 }
 
 Values expandWideTile(Operation *op, int32_t lanes, OpBuilder &builder, const BlockShape &shape, Staging &staging) {
+  if (isScan(op))
+    return expandWideScan(op, lanes, LaneBuilder(builder, op->getLoc(), shape), staging);
   WideTile wide(op, lanes, builder, shape, staging);
   return TypeSwitch<Operation *, Values>(op)
       .Case([&](ReduceOp reduce) { return wide.reduce(reduce.getValues(), Combiner(reduce), /*toAll=*/false); })

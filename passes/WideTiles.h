@@ -46,6 +46,10 @@ public:
   void publish(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange arrays);
   void noteSync() { state = {}; }
 
+  /// Each thread's values, read by others: those of `source`. Empty after a diagnostic.
+  Values exchange(const LaneBuilder &at, mlir::Operation *user, mlir::ValueRange values, mlir::Value thread,
+                  mlir::Value source);
+
   unsigned numUses = 0, numSyncs = 0;
 
 private:
@@ -58,6 +62,10 @@ private:
   const Target &target;
   llvm::SmallVector<SharedAllocOp> arrays;
 };
+
+/// Writes each value to element `index` of its array where `predicate`, if given, holds.
+void storeAll(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange values, mlir::ValueRange arrays,
+              mlir::Value index, mlir::Value predicate);
 
 /// Whether `expandWideTile` knows the op.
 bool hasWideTileExpansion(mlir::Operation *op);

@@ -35,6 +35,9 @@ qd.kernel @k(%n: i32, %u: i1, %x: !qd.buffer<i32>, %y: !qd.buffer<i32>) block(64
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %t = qd.thread_index : i32
+  %c21 = arith.constant 21 : i32
+  %rest = arith.remui %t, %c21 : i32
+  %h = arith.cmpi eq, %rest, %c1 : i32
   %v = qd.load %x[%t] : !qd.buffer<i32>
 {0}
   qd.store {1}, %y[%t] : !qd.buffer<i32>
@@ -67,10 +70,23 @@ private:
       text = "qd.block.sync\n";
       name = value;
     } else if (choice < 7) {
-      const char *ops[] = {"shuffle_up {1}, 1 tile({2})", "shuffle_xor {1}, 3 tile({2})", "broadcast {1}, 1 tile({2})",
-                           "reduce_all add {1} tile({2})", "shuffle {1}, %t tile({2})", "shuffle_down {1}, 5 tile({2})"};
-      text = llvm::formatv(("{0} = qd.subgroup." + std::string(ops[pick(6)]) + " : i32\n").c_str(), name, value,
-                           8 << pick(4));
+      const char *ops[] = {
+          "{0} = qd.subgroup.shuffle_up {1}, 1 tile({2}) : i32\n",
+          "{0} = qd.subgroup.shuffle_xor {1}, 3 tile({2}) : i32\n",
+          "{0} = qd.subgroup.broadcast {1}, 1 tile({2}) : i32\n",
+          "{0} = qd.subgroup.reduce_all add {1} tile({2}) : i32\n",
+          "{0} = qd.subgroup.shuffle {1}, %t tile({2}) : i32\n",
+          "{0} = qd.subgroup.shuffle_down {1}, 5 tile({2}) : i32\n",
+          "{0} = qd.subgroup.exclusive_scan maxui {1} tile({2}) : i32\n",
+          "{0} = qd.subgroup.segmented_scan add {1} head %h tile({2}) : i32, i1\n",
+          "{0} = qd.subgroup.segmented_reduce_all xori {1} head %h tile({2}) : i32, i1\n",
+          R"({0}, {0}s = qd.subgroup.inclusive_scan ({1}, %t) tile({2}) : i32, i32 combine (%la, %lb), (%ha, %hb) {{
+               %ra = arith.muli %la, %ha : i32
+               %rb = arith.addi %lb, %hb : i32
+               qd.yield %ra, %rb : i32, i32
+             }
+          )"};
+      text = llvm::formatv(ops[pick(std::size(ops))], name, value, 8 << pick(4));
     } else if (choice < 9) {
       std::string carried = fresh();
       std::string body = makeBlock(carried, depth + 1, 1 + pick(3));
