@@ -105,7 +105,9 @@ template <typename Op> static void lowerShuffleEdge(GPUEmitter &e, Op shuffle, S
   unsigned tile = getTile(e, shuffle);
   llvm::Value *value = e.get(shuffle.getValue()), *offset = getLaneOperand(e, shuffle);
   llvm::SmallVector<ShuffleGuard> guards;
-  if (std::optional<int32_t> n = shuffle.getConstantLane())
+  // A value of two words waits for the predicate of one of its two shuffles; comparing lanes ahead is faster there.
+  bool isWord = value->getType()->getScalarSizeInBits() <= 32;
+  if (std::optional<int32_t> n = shuffle.getConstantLane(); n && isWord)
     guards = findShuffleGuards(shuffle, e.target.subgroupSize, [&](unsigned lane) {
       return mode == Shfl::Up ? lane % tile >= unsigned(*n) : lane % tile + *n < tile;
     });
