@@ -72,6 +72,8 @@ void Subgroup::copy(ArrayRef<unsigned> from, ArrayRef<unsigned> to, uint64_t mas
 void Subgroup::rememberPoison(ArrayRef<unsigned> from, ArrayRef<unsigned> to, uint64_t mask) {
   // A bound on memory; what exceeds it is only explained less well.
   static constexpr unsigned most = 4096;
+  if (!block.launch.checks.poison)
+    return;
   for (; mask; mask &= mask - 1) {
     unsigned lane = llvm::countr_zero(mask);
     for (auto [source, target] : llvm::zip_equal(from, to)) {
