@@ -25,6 +25,7 @@ namespace qd {
 
 struct CodegenOptions {
   unsigned optLevel = 2; ///< 0 to 3
+  std::string cpu = {};  ///< cpu: the processor by LLVM's name, "haswell"; "" for this machine's
 };
 
 /// NVPTX and AMDGCN: LLVM IR as instruction selection gets it, optimised at `optLevel`.

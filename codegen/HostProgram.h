@@ -28,6 +28,7 @@ struct HostArg {
 struct HostOptions {
   unsigned optLevel = 2;
   unsigned threads = 0;      ///< cpu: worker threads; 0 for one a processor
+  std::string cpu = {};      ///< cpu: as in CodegenOptions; this machine must run its code
   std::string checks;        ///< interp: comma-separated names, "all", or "" for the default set
 };
 

@@ -63,7 +63,7 @@ static std::shared_ptr<IdleMachines> getIdleMachines() {
   return machines;
 }
 
-Expected<std::shared_ptr<TargetMachine>> acquireMachine(unsigned optLevel) {
+Expected<std::shared_ptr<TargetMachine>> acquireMachine(unsigned optLevel, StringRef cpu) {
   optLevel = std::min(optLevel, 3u);
   std::shared_ptr<IdleMachines> idle = getIdleMachines();
   auto share = [&](std::unique_ptr<TargetMachine> machine) {
@@ -72,7 +72,7 @@ Expected<std::shared_ptr<TargetMachine>> acquireMachine(unsigned optLevel) {
       idle->byLevel[optLevel].emplace_back(machine);
     });
   };
-  {
+  if (cpu.empty()) {
     std::lock_guard<std::mutex> lock(idle->mutex);
     if (auto &machines = idle->byLevel[optLevel]; !machines.empty()) {
       std::unique_ptr<TargetMachine> machine = std::move(machines.back());
@@ -83,6 +83,8 @@ Expected<std::shared_ptr<TargetMachine>> acquireMachine(unsigned optLevel) {
   Expected<orc::JITTargetMachineBuilder> builder = detectHost();
   if (!builder)
     return builder.takeError();
+  if (!cpu.empty())
+    *builder = orc::JITTargetMachineBuilder(builder->getTargetTriple()).setCPU(cpu.str());
   builder->getOptions().AllowFPOpFusion = FPOpFusion::Strict;
   // The JIT's linker places code and constants next to each other.
   builder->setRelocationModel(Reloc::PIC_);
@@ -93,6 +95,8 @@ Expected<std::shared_ptr<TargetMachine>> acquireMachine(unsigned optLevel) {
   Expected<std::unique_ptr<TargetMachine>> machine = builder->createTargetMachine();
   if (!machine)
     return machine.takeError();
+  if (!cpu.empty())
+    return std::shared_ptr<TargetMachine>(std::move(*machine));
   return share(std::move(*machine));
 }
 
@@ -173,6 +177,8 @@ void optimise(Module &module, TargetMachine &machine, unsigned optLevel, bool ha
   if (optLevel)
     passes.addPass(createModuleToFunctionPassAdaptor(buildLoopOptimisation()));
   passes.run(module, modules);
+  if (optLevel && machine.getTargetTriple().isX86() && !getFeatures(machine).avx512)
+    unravelMasks(module);
 }
 
 //===----------------------------------------------------------------------===//

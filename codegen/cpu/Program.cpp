@@ -51,8 +51,9 @@ static LogicalResult emitKernel(KernelOp kernel, const Target &target, const llv
   return success();
 }
 
-static FailureOr<std::shared_ptr<llvm::TargetMachine>> acquireMachine(ModuleOp module, unsigned optLevel) {
-  llvm::Expected<std::shared_ptr<llvm::TargetMachine>> machine = cpu::acquireMachine(optLevel);
+static FailureOr<std::shared_ptr<llvm::TargetMachine>> acquireMachine(ModuleOp module, unsigned optLevel,
+                                                                      llvm::StringRef cpu) {
+  llvm::Expected<std::shared_ptr<llvm::TargetMachine>> machine = cpu::acquireMachine(optLevel, cpu);
   if (!machine)
     return module.emitError() << "no code for this machine: " << llvm::toString(machine.takeError());
   return std::move(*machine);
@@ -60,7 +61,7 @@ static FailureOr<std::shared_ptr<llvm::TargetMachine>> acquireMachine(ModuleOp m
 
 FailureOr<std::string> emitCPUText(ModuleOp module, const Target &target, const CodegenOptions &options,
                                    CPUText form) {
-  FailureOr<std::shared_ptr<llvm::TargetMachine>> machine = acquireMachine(module, options.optLevel);
+  FailureOr<std::shared_ptr<llvm::TargetMachine>> machine = acquireMachine(module, options.optLevel, options.cpu);
   if (failed(machine))
     return failure();
   llvm::LLVMContext context;
@@ -183,7 +184,7 @@ private:
 } // namespace
 
 LogicalResult CPUProgram::build(ModuleOp module, const Target &target) {
-  FailureOr<std::shared_ptr<llvm::TargetMachine>> acquired = acquireMachine(module, options.optLevel);
+  FailureOr<std::shared_ptr<llvm::TargetMachine>> acquired = acquireMachine(module, options.optLevel, options.cpu);
   if (failed(acquired))
     return failure();
   machine = std::move(*acquired);

@@ -54,20 +54,40 @@ llvm::Value *KernelEmitter::permute(llvm::Value *vector, llvm::Value *sources) {
 
 /// i32 elements, by instructions that permute registers where the machine has them for this many lanes.
 llvm::Value *KernelEmitter::permuteWords(llvm::Value *words, llvm::Value *sources) {
+  auto part = [&](llvm::Value *vector, unsigned first, unsigned size) {
+    return b.CreateShuffleVector(vector, llvm::to_vector(llvm::seq<int>(first, first + size)));
+  };
+  if (features.avx2 && lanes == 4) {
+    llvm::Value *floats = b.CreateBitCast(words, vectorOf(b.getFloatTy()));
+    llvm::Value *result = b.CreateIntrinsic(Intrinsic::x86_avx_vpermilvar_ps, {}, {floats, sources});
+    return b.CreateBitCast(result, words->getType());
+  }
   if (features.avx2 && lanes == 8)
     return b.CreateIntrinsic(Intrinsic::x86_avx2_permd, {}, {words, sources});
+  if (features.avx2 && !features.avx512 && lanes <= 32) {
+    // Registers of 8: what each of them holds at the wanted places, and the one that is meant.
+    SmallVector<llvm::Value *> results;
+    for (unsigned first = 0; first < lanes; first += 8) {
+      llvm::Value *wanted = part(sources, first, 8), *picked = nullptr;
+      llvm::Value *meant = b.CreateLShr(wanted, 3);
+      for (unsigned from = 0; from < lanes; from += 8) {
+        llvm::Value *held = b.CreateIntrinsic(Intrinsic::x86_avx2_permd, {}, {part(words, from, 8), wanted});
+        llvm::Value *isMeant = b.CreateICmpEQ(meant, b.CreateVectorSplat(8, b.getInt32(from / 8)));
+        picked = picked ? b.CreateSelect(isMeant, held, picked) : held;
+      }
+      results.push_back(picked);
+    }
+    return llvm::concatenateVectors(b, results);
+  }
   if (features.avx512 && lanes == 16)
     return b.CreateIntrinsic(Intrinsic::x86_avx512_permvar_si_512, {}, {words, sources});
   if (features.avx512 && lanes >= 32) {
     // Registers of 16; one instruction picks from two of them by 5 bits.
     SmallVector<llvm::Value *> registers, results;
-    auto part = [&](llvm::Value *vector, unsigned first) {
-      return b.CreateShuffleVector(vector, llvm::to_vector(llvm::seq<int>(first, first + 16)));
-    };
     for (unsigned first = 0; first < lanes; first += 16)
-      registers.push_back(part(words, first));
+      registers.push_back(part(words, first, 16));
     for (unsigned first = 0; first < lanes; first += 16) {
-      llvm::Value *wanted = part(sources, first);
+      llvm::Value *wanted = part(sources, first, 16);
       auto pick = [&](unsigned pair) {
         return b.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {},
                                  {registers[pair], wanted, registers[pair + 1]});

@@ -67,12 +67,12 @@ static bool isEqual(StringRef type, uint64_t a, uint64_t b, bool zerosAreEqual) 
 }
 
 void expectLikeInterp(StringRef text, unsigned lanes, std::array<uint32_t, 3> grid,
-                      const std::vector<Array> &arrays, bool zerosAreEqual, unsigned optLevel) {
+                      const std::vector<Array> &arrays, bool zerosAreEqual, unsigned optLevel, StringRef cpu) {
   Module module(text);
   std::vector<Array> results[2] = {arrays, arrays};
   Backend backends[] = {Backend::Interp, Backend::CPU};
   for (unsigned device : {0, 1}) {
-    std::unique_ptr<HostProgram> program = module.createProgram(backends[device], lanes, /*threads=*/2, optLevel);
+    std::unique_ptr<HostProgram> program = module.createProgram(backends[device], lanes, /*threads=*/2, optLevel, cpu);
     ASSERT_TRUE(program) << module.takeDiagnostics() << text.str();
     std::vector<HostArg> args;
     for (Array &array : results[device])

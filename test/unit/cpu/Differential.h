@@ -32,7 +32,8 @@ Array makeArray(llvm::StringRef type, int64_t count, Values values, unsigned see
 /// Runs kernel @k of `text` on both devices and compares all buffers: NaNs are equal, and zeros with
 /// `zerosAreEqual` whatever their sign.
 void expectLikeInterp(llvm::StringRef text, unsigned lanes, std::array<uint32_t, 3> grid,
-                      const std::vector<Array> &arrays, bool zerosAreEqual = false, unsigned optLevel = 2);
+                      const std::vector<Array> &arrays, bool zerosAreEqual = false, unsigned optLevel = 2,
+                      llvm::StringRef cpu = "");
 
 } // namespace qd::test
 

@@ -7,7 +7,7 @@ using namespace qd::test;
 
 namespace {
 /// Writes a kernel: nested ifs and loops, uniform and divergent, that carry i32 values; loads at any subscript, stores
-/// to the thread's own elements; shuffles, votes and barriers where all threads come along.
+/// to the thread's own elements; shuffles, votes and barriers where all threads come along, ops with members anywhere.
 class Generator {
 public:
   Generator(unsigned seed, unsigned block, unsigned lanes)
@@ -73,7 +73,7 @@ private:
 
   void emitOne(unsigned depth, bool together) {
     static const char *binary[] = {"addi", "subi", "muli", "andi", "ori", "xori", "minsi", "maxui"};
-    switch (roll(together ? 16 : 12)) {
+    switch (roll(together ? 20 : 16)) {
     case 0: case 1: case 2:
       return value(std::string("arith.") + binary[roll(8)] + " " + pick() + ", " + pick() + " : i32");
     case 3:
@@ -101,6 +101,31 @@ private:
     case 11:
       return depth ? emitWhile(depth) : void();
     case 12: {
+      std::string set = op("qd.subgroup.ballot " + condition() + " members(" + members() + ") : i64");
+      std::string shift = op("arith.constant " + std::to_string(roll(40)) + " : i64");
+      return value("arith.trunci " + op("arith.shrui " + set + ", " + shift + " : i64") + " : i64 to i32");
+    }
+    case 13: {
+      // Any member, and the last: the number wraps around to it.
+      bool isFirst = roll(2);
+      std::string mask = members(), zeros = op((isFirst ? "math.cttz " : "math.ctlz ") + mask + " : i64");
+      std::string from = op("arith.trunci " + zeros + " : i64 to i32");
+      if (!isFirst)
+        from = op("arith.subi %c63, " + from + " : i32");
+      return value("qd.subgroup.shuffle " + pick() + ", " + from + " members(" + mask + ") : i32");
+    }
+    case 14: {
+      line("qd.subgroup.mem_fence");
+      return value("arith.trunci " + op("qd.subgroup.active_mask : i64") + " : i64 to i32");
+    }
+    case 15: {
+      // The same on all lanes, which no analysis sees.
+      std::string any = pick(), zero = op("arith.xori " + any + ", " + any + " : i32");
+      return value("qd.assume_uniform " + op("arith.ori " + zero + ", " + (roll(2) ? "%b" : "%c7") + " : i32") +
+                   (roll(2) ? ", subgroup" : ", block") + " : i32");
+    }
+    case 16: {
+      line("qd.subgroup.sync");
       if (!wholeSubgroups)
         return;
       static const char *shuffles[] = {"shuffle", "shuffle_up", "shuffle_down", "shuffle_xor", "broadcast"};
@@ -108,11 +133,11 @@ private:
       return value(std::string("qd.subgroup.") + shuffles[roll(5)] + " " + pick() + ", " + lane +
                    (roll(2) ? " tile(4)" : "") + " : i32");
     }
-    case 13: {
+    case 17: {
       std::string vote = op(std::string("qd.subgroup.") + (roll(2) ? "any " : "all ") + condition() + (block % 2 == 0 && roll(2) ? " tile(2)" : ""));
       return value("arith.select " + vote + ", " + pick() + ", " + pick() + " : i32");
     }
-    case 14: {
+    case 18: {
       std::string ballot = op("qd.subgroup.ballot " + condition() + " : i64");
       return value("arith.trunci " + ballot + " : i64 to i32");
     }
@@ -124,6 +149,15 @@ private:
       return line("qd.block.sync");
     }
     }
+  }
+
+  /// Those of the lanes that are here that hold the same condition as the own lane, or all.
+  std::string members() {
+    std::string here = op("qd.subgroup.active_mask : i64");
+    if (roll(2))
+      return here;
+    std::string mine = condition(), set = op("qd.subgroup.ballot " + mine + " members(" + here + ") : i64");
+    return op("arith.select " + mine + ", " + set + ", " + op("arith.xori " + here + ", " + set + " : i64") + " : i64");
   }
 
   /// A region's body in its own scope; yields `count` of the values in it.

@@ -3,6 +3,7 @@
 #include "TestKernel.h"
 
 #include "mlir/Parser/Parser.h"
+#include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
 
@@ -22,10 +23,12 @@ Module::Module(llvm::StringRef text) : context(createRegistry(), MLIRContext::Th
   EXPECT_TRUE(module) << diagnostics << text.str();
 }
 
-std::unique_ptr<HostProgram> Module::createProgram(Backend backend, unsigned lanes, unsigned threads, unsigned optLevel) {
+std::unique_ptr<HostProgram> Module::createProgram(Backend backend, unsigned lanes, unsigned threads, unsigned optLevel,
+                                                   llvm::StringRef cpu) {
   HostOptions options;
   options.threads = threads;
   options.optLevel = optLevel;
+  options.cpu = cpu;
   if (!module)
     return nullptr;
   if (backend == Backend::Interp)
@@ -33,9 +36,10 @@ std::unique_ptr<HostProgram> Module::createProgram(Backend backend, unsigned lan
   return createCPUProgram(*module, getTarget(backend, lanes), options);
 }
 
-std::string Module::emitText(unsigned lanes, CPUText form, unsigned optLevel) {
+std::string Module::emitText(unsigned lanes, CPUText form, unsigned optLevel, llvm::StringRef cpu) {
   CodegenOptions options;
   options.optLevel = optLevel;
+  options.cpu = cpu;
   FailureOr<std::string> text = emitCPUText(*module, getTarget(Backend::CPU, lanes), options, form);
   return succeeded(text) ? *text : "error: " + diagnostics;
 }
@@ -43,12 +47,22 @@ std::string Module::emitText(unsigned lanes, CPUText form, unsigned optLevel) {
 std::string Module::takeDiagnostics() { return std::exchange(diagnostics, {}); }
 
 void run(llvm::StringRef text, unsigned lanes, std::array<uint32_t, 3> grid, llvm::ArrayRef<HostArg> args,
-         unsigned threads) {
+         unsigned threads, llvm::StringRef cpu) {
   Module module(text);
-  std::unique_ptr<HostProgram> program = module.createProgram(Backend::CPU, lanes, threads);
+  std::unique_ptr<HostProgram> program = module.createProgram(Backend::CPU, lanes, threads, 2, cpu);
   ASSERT_TRUE(program) << module.takeDiagnostics();
   llvm::Error error = program->launch("k", grid, args);
   EXPECT_FALSE(bool(error)) << llvm::toString(std::move(error));
+}
+
+std::vector<std::string> getProcessors() {
+  std::vector<std::string> processors = {""};
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  // What the stand-in has beside AVX2.
+  if (llvm::all_of(llvm::ArrayRef{"avx2", "fma", "bmi2", "f16c", "movbe", "invpcid"},
+                   [&](const char *feature) { return features.lookup(feature); }))
+    processors.push_back("haswell");
+  return processors;
 }
 
 std::string fill(llvm::StringRef text, llvm::ArrayRef<std::pair<llvm::StringRef, std::string>> values) {

@@ -9,6 +9,8 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <gtest/gtest.h>
+#include <string>
+#include <vector>
 
 namespace qd::test {
 
@@ -29,8 +31,9 @@ class Module {
 public:
   explicit Module(llvm::StringRef text);
 
-  std::unique_ptr<HostProgram> createProgram(Backend backend, unsigned lanes, unsigned threads = 2, unsigned optLevel = 2);
-  std::string emitText(unsigned lanes, CPUText form, unsigned optLevel = 2);
+  std::unique_ptr<HostProgram> createProgram(Backend backend, unsigned lanes, unsigned threads = 2,
+                                             unsigned optLevel = 2, llvm::StringRef cpu = "");
+  std::string emitText(unsigned lanes, CPUText form, unsigned optLevel = 2, llvm::StringRef cpu = "");
   /// All diagnostics since the last call.
   std::string takeDiagnostics();
 
@@ -44,7 +47,11 @@ inline Target getTarget(Backend backend, unsigned lanes) { return {&getDefaultCh
 
 /// Runs the only kernel of `text`, named @k, on the cpu device.
 void run(llvm::StringRef text, unsigned lanes, std::array<uint32_t, 3> grid, llvm::ArrayRef<HostArg> args,
-         unsigned threads = 2);
+         unsigned threads = 2, llvm::StringRef cpu = "");
+
+/// Processors whose code differs in kind and that this machine can stand in for: "" for itself, and one with 256-bit
+/// vectors and no mask registers.
+std::vector<std::string> getProcessors();
 
 /// Replaces each `{name}` of a kernel's text.
 std::string fill(llvm::StringRef text, llvm::ArrayRef<std::pair<llvm::StringRef, std::string>> values);

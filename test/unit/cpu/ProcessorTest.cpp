@@ -1,0 +1,133 @@
+//===- ProcessorTest.cpp - code for processors of another kind than this one -------------------===//
+
+#include "Differential.h"
+
+using namespace qd;
+using namespace qd::test;
+
+class Processors : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(All, Processors, testing::ValuesIn(getProcessors()),
+                         [](const auto &info) { return info.param.empty() ? std::string("native") : info.param; });
+
+/// Lane numbers that vary: by registers, or a table.
+TEST_P(Processors, Shuffles) {
+  for (unsigned lanes : allLanes)
+    for (const char *type : {"i1", "i8", "i16", "i32", "i64", "f32", "f64"}) {
+      SCOPED_TRACE(std::to_string(lanes) + " " + type);
+      unsigned size = getBytes(type), count = 3 * lanes;
+      Array x = makeArray(type, count, Values::Any), y = makeArray(type, count, Values::Zero);
+      std::vector<int> from(count);
+      std::mt19937 random(lanes);
+      for (int &lane : from)
+        lane = random() % (4 * lanes) - 2 * lanes;
+      run(fill(R"(
+        qd.kernel @k(%x: !qd.buffer<{T}>, %from: !qd.buffer<i32>, %y: !qd.buffer<{T}>) block({count}) {
+          %i = qd.thread_index : i32
+          %v = qd.load %x[%i] : !qd.buffer<{T}>
+          %f = qd.load %from[%i] : !qd.buffer<i32>
+          %w = qd.subgroup.shuffle %v, %f : {T}
+          qd.store %w, %y[%i] : !qd.buffer<{T}>
+          qd.return
+        })", {{"T", type}, {"count", std::to_string(count)}}),
+          lanes, {1, 1, 1},
+          {HostArg{true, x.bytes.data(), count, 0}, buffer(from), HostArg{true, y.bytes.data(), count, 0}},
+          /*threads=*/1, GetParam());
+      for (unsigned t = 0; t < count; ++t) {
+        unsigned source = t / lanes * lanes + unsigned(from[t]) % lanes;
+        EXPECT_EQ(std::memcmp(&y.bytes[t * size], &x.bytes[source * size], size), 0) << t;
+      }
+    }
+}
+
+/// Conditions that are made of comparisons, of lanes' numbers and of predicates from memory.
+TEST_P(Processors, Selects) {
+  for (unsigned lanes : allLanes)
+    for (const char *type : {"i8", "i32", "i64", "f32", "f64"}) {
+      bool isFloat = type[0] == 'f';
+      std::string text = fill(R"(
+        qd.kernel @k(%x: !qd.buffer<{T}>, %y: !qd.buffer<{T}>, %p: !qd.buffer<i1>, %o: !qd.buffer<{T}>) block({count}) {
+          %c0 = arith.constant 0 : i32
+          %c2 = arith.constant 2 : i32
+          %true = arith.constant true
+          %count = arith.constant {count} : i32
+          %i = qd.thread_index : i32
+          %lane = qd.subgroup.lane_id : i32
+          %a = qd.load %x[%i] : !qd.buffer<{T}>
+          %b = qd.load %y[%i] : !qd.buffer<{T}>
+          %q = qd.load %p[%i] : !qd.buffer<i1>
+          %less = {less} %a, %b : {T}
+          %same = {same} %a, %b : {T}
+          %more = {less} %b, %a : {T}
+          %bit = arith.andi %lane, %c2 : i32
+          %isHigh = arith.cmpi ne, %bit, %c0 : i32
+          %turned = arith.xori %less, %isHigh : i1
+          %o0 = arith.select %turned, %a, %b : {T}
+          %either = arith.ori %more, %same : i1
+          %notEither = arith.xori %either, %true : i1
+          %o1 = arith.select %notEither, %a, %b : {T}
+          %andHigh = arith.andi %either, %isHigh : i1
+          %o2 = arith.select %andHigh, %o0, %o1 : {T}
+          %mixed = arith.andi %turned, %notEither : i1
+          %mixedOr = arith.ori %mixed, %same : i1
+          %twice = arith.xori %mixedOr, %isHigh : i1
+          %o3 = arith.select %twice, %o2, %a : {T}
+          %loaded = arith.ori %less, %q : i1
+          %o4 = arith.select %loaded, %o3, %b : {T}
+          qd.store %o0, %o[%i] : !qd.buffer<{T}>
+          {stores}
+          qd.return
+        })", {{"less", isFloat ? "arith.cmpf olt," : "arith.cmpi slt,"}, {"same", isFloat ? "arith.cmpf oeq," : "arith.cmpi eq,"}});
+      std::string stores;
+      for (unsigned n = 1; n < 5; ++n) {
+        std::string before = n == 1 ? "%i" : "%at" + std::to_string(n - 1), at = "%at" + std::to_string(n);
+        stores += at + " = arith.addi " + before + ", %count : i32\n  qd.store %o" + std::to_string(n) + ", %o[" + at +
+                  "] : !qd.buffer<{T}>\n  ";
+      }
+      int64_t count = 2 * lanes;
+      text = fill(text, {{"stores", stores}});
+      text = fill(text, {{"T", type}, {"count", std::to_string(count)}});
+      expectLikeInterp(text, lanes, {1, 1, 1},
+                       {makeArray(type, count, Values::Small, 1), makeArray(type, count, Values::Small, 2),
+                        makeArray("i1", count, Values::Any), makeArray(type, 5 * count, Values::Zero)},
+                       /*zerosAreEqual=*/false, /*optLevel=*/2, GetParam());
+    }
+}
+
+/// A step of a sorting network packs no masks, and a shuffle by registers uses no table.
+TEST_P(Processors, CodeStaysInRegisters) {
+  if (GetParam() != "haswell")
+    GTEST_SKIP() << "about vectors of 256 bits without mask registers";
+  Module sort(R"(
+    qd.kernel @k(%x: !qd.buffer<i64>) block(16) {
+      %c0 = arith.constant 0 : i32
+      %c4 = arith.constant 4 : i32
+      %i = qd.thread_index : i32
+      %v = qd.load %x[%i] : !qd.buffer<i64>
+      %w = qd.subgroup.shuffle_xor %v, 4 : i64
+      %less = arith.cmpi slt, %w, %v : i64
+      %bit = arith.andi %i, %c4 : i32
+      %isHigh = arith.cmpi ne, %bit, %c0 : i32
+      %turned = arith.xori %less, %isHigh : i1
+      %r = arith.select %turned, %w, %v : i64
+      qd.store %r, %x[%i] : !qd.buffer<i64>
+      qd.return
+    })");
+  std::string text = sort.emitText(16, CPUText::Assembly, 2, GetParam());
+  EXPECT_EQ(text.find("vpack"), std::string::npos) << text;
+  EXPECT_EQ(text.find("rsp"), std::string::npos) << text;
+  Module shuffle(R"(
+    qd.kernel @k(%x: !qd.buffer<f32>, %n: !qd.buffer<i32>) block(32) {
+      %i = qd.thread_index : i32
+      %v = qd.load %x[%i] : !qd.buffer<f32>
+      %l = qd.load %n[%i] : !qd.buffer<i32>
+      %w = qd.subgroup.shuffle %v, %l : f32
+      qd.store %w, %x[%i] : !qd.buffer<f32>
+      qd.return
+    })");
+  for (unsigned lanes : {4, 8, 16, 32}) {
+    text = shuffle.emitText(lanes, CPUText::Assembly, 2, GetParam());
+    EXPECT_NE(text.find("vperm"), std::string::npos) << text;
+    EXPECT_EQ(text.find("gather"), std::string::npos) << text;
+    EXPECT_EQ(text.find("vpinsr"), std::string::npos) << text;
+  }
+}
