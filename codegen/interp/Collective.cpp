@@ -88,7 +88,8 @@ bool Subgroup::checkConvergence(const Instruction &instruction) {
   if (!missing || !block.launch.checks.divergence)
     return true;
   fail(instruction, llvm::countr_zero(missing),
-       "is reached by " + llvm::Twine(llvm::popcount(frame().active)) + " of the " + llvm::Twine(llvm::popcount(lanes)) +
+       "is reached by " + llvm::Twine(llvm::popcount(frame().active)) + " of the " +
+           llvm::Twine(llvm::popcount(lanes)) +
            " lanes of the subgroup, expected all of them: this thread is elsewhere");
   Explainer explainer(block, firstThread + llvm::countr_zero(missing));
   explainer.explainAbsence(*this, llvm::countr_zero(missing));

@@ -296,10 +296,10 @@ void Explainer::explainOperation(const Cause &cause, const Instruction &instruct
   std::string text = print(cause) + " is '" + op->getName().getStringRef().str() + "'";
   auto operand = [&](unsigned i) -> Cause { return {instruction.operands[i], cause.thread}; };
   auto follow = [&](const Cause &next) {
-    Operation *by = nullptr;
-    if (Definition definition = define(next.slot); definition.by && !definition.region)
-      by = definition.by->op;
-    if (!block.at(next).poison && !seen.count({next.slot, next.thread}) && !(by && by->hasTrait<OpTrait::ConstantLike>()))
+    Definition definition = define(next.slot);
+    bool isConstant =
+        definition.by && !definition.region && definition.by->op->hasTrait<OpTrait::ConstantLike>();
+    if (!isConstant && !block.at(next).poison && !seen.count({next.slot, next.thread}))
       explainValue(next);
   };
 

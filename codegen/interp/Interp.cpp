@@ -129,9 +129,9 @@ static llvm::Error checkAliases(const Launch &launch, KernelOp kernel) {
       uint8_t *end = buffer.data + buffer.count * getStorageBytes(buffer.element);
       uint8_t *otherEnd = other.data + other.count * getStorageBytes(other.element);
       if (buffer.data < otherEnd && other.data < end)
-        return llvm::createStringError(llvm::formatv("argument '{0}' of kernel '{1}' is noalias, but shares memory with "
-                                                     "argument '{2}'",
-                                                     kernel.getArgName(i), kernel.getSymName(), kernel.getArgName(j)));
+        return llvm::createStringError(
+            llvm::formatv("argument '{0}' of kernel '{1}' is noalias, but shares memory with argument '{2}'",
+                          kernel.getArgName(i), kernel.getSymName(), kernel.getArgName(j)));
     }
   return llvm::Error::success();
 }

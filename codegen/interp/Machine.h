@@ -136,7 +136,8 @@ public:
   void checkUniform(const Instruction &instruction, bool isBlockWide);
 
   /// Carries out the `combine` region of `owner` in one lane; what it yields.
-  llvm::SmallVector<LaneValue, 4> evaluate(const Instruction &owner, unsigned lane, llvm::ArrayRef<LaneValue> arguments);
+  llvm::SmallVector<LaneValue, 4> evaluate(const Instruction &owner, unsigned lane,
+                                           llvm::ArrayRef<LaneValue> arguments);
 
   /// For rendezvous: the collective op is done.
   void resume() {

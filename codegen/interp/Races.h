@@ -1,7 +1,8 @@
 //===- Races.h - finds accesses that nothing puts in order ---------------------------------===//
 //
 // Purpose: remembers, for each element of memory, who last wrote and read it, and reports two accesses of
-// different threads, one of them a write, with no barrier or sync of both in between. Two writes of the same value are let pass.
+// different threads, one of them a write, with no barrier or sync of both in between. Two writes of the same value are
+// let pass.
 //
 //===----------------------------------------------------------------------===//
 

@@ -234,7 +234,14 @@ template <typename Op> static LogicalResult verifyCombine(Op op) {
   return success();
 }
 
-/// The region takes two of each operand and yields one, touches no memory and always ends.
+/// Whether an op's result depends on the thread alone.
+static bool namesThread(Operation *op) {
+  if (isa<LaneMaskLtOp, LaneMaskLeOp, LaneMaskEqOp, LaneMaskGeOp, LaneMaskGtOp>(op))
+    return op->getNumOperands() == 0;
+  return isa<ThreadIdOp, GlobalThreadIdOp, ThreadIndexOp, LaneIdOp, SubgroupIdOp, ElectOp>(op);
+}
+
+/// The region takes two of each operand and yields one, touches no memory and does the same on all lanes.
 static LogicalResult verifyCombiner(Operation *op, Region &region, TypeRange types) {
   if (region.empty())
     return success();
@@ -249,6 +256,10 @@ static LogicalResult verifyCombiner(Operation *op, Region &region, TypeRange typ
   if (yield.getOperandTypes() != types)
     return yield.emitOpError() << "expected one value of each operand's type";
   WalkResult result = region.walk([&](Operation *inner) {
+    if (namesThread(inner)) {
+      inner->emitOpError() << "expected ops that do the same on all lanes in a 'combine' region";
+      return WalkResult::interrupt();
+    }
     if (isPure(inner) || inner->hasTrait<OpTrait::IsTerminator>() || inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
       return WalkResult::advance();
     inner->emitOpError() << "expected ops without effects in a 'combine' region";
