@@ -80,7 +80,6 @@ private:
   Value expandXor(ShuffleXorOp op);
   template <typename Op> Value expandShift(Op op);
   Value expandRotate(RotateOp op);
-  template <typename Op> Values expandSort(Op op);
   Value expandElect(ElectOp op);
   Value expandGlobalThreadId(GlobalThreadIdOp op);
   Value expandThreadId(Location loc, Dim dim, Type type);
@@ -235,15 +234,6 @@ Value Expander::expandRotate(RotateOp op) {
   return ShuffleOp::create(builder, loc, op.getValue(), source, getClause(lanes));
 }
 
-template <typename Op> Values Expander::expandSort(Op op) {
-  SortOrder order(op);
-  int32_t lanes = getLanes(op.getTile());
-  if (remarks)
-    op.emitRemark() << "'" << op->getName() << "' op over " << lanes << " lanes on " << target.str()
-                    << ": comparisons: " << getNumSortSteps(lanes) << ", words in each: " << getNumSortWords(order);
-  return buildSort(lanesAt(op.getLoc()), order, lanes);
-}
-
 //===----------------------------------------------------------------------===//
 // Index ops
 //===----------------------------------------------------------------------===//
@@ -331,7 +321,9 @@ Values Expander::expandOp(Operation *op) {
       .Case([&](AllEqualOp equal) { return buildAllEqual(lanesAt(loc), target, equal, getLanes(equal.getTile())); })
       .Case([&](MatchAnyOp match) { return buildMatchAny(lanesAt(loc), target, match, getLanes(match.getTile())); })
       .Case([&](MatchAllOp match) { return buildMatchAll(lanesAt(loc), target, match, getLanes(match.getTile())); })
-      .Case<BitonicSortOp, BitonicSortKVOp>([&](auto sort) { return expandSort(sort); })
+      .Case<BitonicSortOp, BitonicSortKVOp>([&](auto sort) {
+        return buildSort(lanesAt(loc), SortOrder(sort), getLanes(sort.getTile()));
+      })
       .Case<LaneMaskLtOp, LaneMaskLeOp, LaneMaskEqOp, LaneMaskGeOp, LaneMaskGtOp>(
           [&](auto mask) { return buildLaneMask(lanesAt(loc), target, mask, getLanes(mask.getTile())); })
       .Case([&](SubgroupIdOp id) -> Value {

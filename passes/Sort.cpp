@@ -129,13 +129,6 @@ private:
 
 } // namespace
 
-unsigned getNumSortSteps(int32_t lanes) {
-  unsigned merges = llvm::Log2_32(lanes);
-  return merges * (merges + 1) / 2;
-}
-
-unsigned getNumSortWords(const SortOrder &order) { return Layout(order).getNumWords32(); }
-
 //===----------------------------------------------------------------------===//
 // Words
 //===----------------------------------------------------------------------===//

@@ -23,12 +23,6 @@ struct SortOrder {
         isUnsignedKey(op.getUnsignedKeys()), isUnsignedValue(op.getUnsignedValues()) {}
 };
 
-/// Steps of the network over `lanes` lanes, a power of two.
-unsigned getNumSortSteps(int32_t lanes);
-
-/// 32-bit words of which an element consists while it is sorted: what each step has to shuffle.
-unsigned getNumSortWords(const SortOrder &order);
-
 /// Gives each lane the words (i32 or i64) of the lane whose number differs by `mask`. Empty after a diagnostic.
 using Exchange = llvm::function_ref<Values(mlir::ValueRange words, int32_t mask)>;
 
