@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace spv;
@@ -130,15 +131,86 @@ static LogicalResult lowerFor(KernelLowering &l, Operation *op, const OpRow &) {
   return success();
 }
 
-static LogicalResult lowerWhile(KernelLowering &l, Operation *op, const OpRow &) {
-  auto whileOp = cast<scf::WhileOp>(op);
-  Loop loop(l.b);
+/// Whether lanes that have left the loop would compute the same value again: it comes from the loop's arguments and
+/// from around it by pure ops. Loads, and ops that hear of other lanes, are none.
+static bool isRepeatable(Value value, scf::WhileOp whileOp) {
+  DenseMap<Operation *, bool> known;
+  auto isKnown = [&](Value operand) {
+    auto at = known.find(operand.getDefiningOp());
+    return at == known.end() || at->second;
+  };
+  for (Operation &op : whileOp.getBeforeBody()->without_terminator())
+    known[&op] = isPure(&op) && op.getNumRegions() == 0 && llvm::all_of(op.getOperands(), isKnown);
+  return isKnown(value);
+}
+
+/// Phis for the first region's arguments open the loop.
+static void startWhile(KernelLowering &l, Loop &loop, scf::WhileOp whileOp) {
   for (auto [argument, init] : llvm::zip(whileOp.getBeforeArguments(), whileOp.getInits()))
     l.set(argument, loop.addPhi(l.getType(argument.getType()), l.get(init)));
+}
+
+/// while (go on) { first region; go on = condition; results = its operands; if (condition) second region }
+///
+/// Lavapipe computes a loop's values on lanes that have left it too, and only phis keep theirs: results that such a
+/// lane would get otherwise go around once more in phis of the header.
+static LogicalResult lowerWhileWithKeptResults(KernelLowering &l, scf::WhileOp whileOp) {
+  scf::ConditionOp condition = whileOp.getConditionOp();
+  Loop loop(l.b);
+  startWhile(l, loop, whileOp);
+  for (Value result : whileOp.getResults()) {
+    Id type = l.getType(result.getType());
+    l.set(result, loop.addPhi(type, l.b.getNull(type)));
+  }
+  Id goesOn = loop.addPhi(l.b.getBoolType(), l.b.getBool(true));
+  loop.enter();
+  Id work = l.b.createId(), body = l.b.createId(), join = l.b.createId();
+  l.b.emitVoid(Op::OpBranchConditional, {goesOn, work, loop.merge});
+
+  l.b.startBlock(work);
+  if (failed(l.lowerBlock(*whileOp.getBeforeBody())))
+    return failure();
+  Id workEnd = l.b.getBlock();
+  SmallVector<Id> kept;
+  for (auto [value, argument] : llvm::zip(condition.getArgs(), whileOp.getAfterArguments())) {
+    kept.push_back(l.get(value));
+    l.set(argument, kept.back());
+  }
+  kept.push_back(l.get(condition.getCondition()));
+  l.b.emitVoid(Op::OpSelectionMerge, {join, noHint});
+  l.b.emitVoid(Op::OpBranchConditional, {kept.back(), body, join});
+
+  l.b.startBlock(body);
+  if (failed(l.lowerBlock(*whileOp.getAfterBody())))
+    return failure();
+  Id bodyEnd = l.b.getBlock();
+  SmallVector<Id> next;
+  for (Value value : whileOp.getYieldOp().getOperands())
+    next.push_back(l.get(value));
+  l.b.emitVoid(Op::OpBranch, join);
+  l.b.startBlock(join);
+  for (auto [value, argument] : llvm::zip(next, whileOp.getBeforeArguments()))
+    value = l.b.emitPhi(l.getType(argument.getType()), {{value, bodyEnd}, {l.get(argument), workEnd}});
+  llvm::append_range(next, kept);
+
+  loop.startLatch();
+  for (auto [phi, value] : llvm::zip(loop.phis, next))
+    l.b.setBackValue(phi, value);
+  loop.leave();
+  return success();
+}
+
+static LogicalResult lowerWhile(KernelLowering &l, Operation *op, const OpRow &) {
+  auto whileOp = cast<scf::WhileOp>(op);
+  scf::ConditionOp condition = whileOp.getConditionOp();
+  for (auto [value, result] : llvm::zip(condition.getArgs(), whileOp.getResults()))
+    if (!result.use_empty() && !isRepeatable(value, whileOp))
+      return lowerWhileWithKeptResults(l, whileOp);
+  Loop loop(l.b);
+  startWhile(l, loop, whileOp);
   loop.enter();
   if (failed(l.lowerBlock(*whileOp.getBeforeBody())))
     return failure();
-  scf::ConditionOp condition = whileOp.getConditionOp();
   for (auto [value, argument, result] :
        llvm::zip(condition.getArgs(), whileOp.getAfterArguments(), whileOp.getResults())) {
     l.set(argument, l.get(value));
