@@ -27,7 +27,7 @@ def normalize(text):
 
 def main():
     with open(sys.argv[1]) as file:
-        blocks = re.findall(r"^```(\w*)\n(.*?)^```$", file.read(), re.M | re.S)
+        blocks = re.findall(r"^```([\w+]*)\n(.*?)^```$", file.read(), re.M | re.S)
     count = failures = 0
     with tempfile.TemporaryDirectory() as folder:
         for language, text in blocks:
