@@ -32,6 +32,19 @@ TEST(Races, barriersPutAccessesInOrder) {
   EXPECT_EQ(Program(makeExchange(""), 16).buffer(y).run(), "");
 }
 
+TEST(Races, syncsPutASubgroupInOrder) {
+  std::vector<int32_t> y(64);
+  EXPECT_EQ(Program(makeExchange("qd.subgroup.sync"), 16, "all").buffer(y).run(), "");
+  // A fence waits for nobody; and neighbours of other subgroups are not waited for.
+  EXPECT_NE(Program(makeExchange("qd.subgroup.mem_fence"), 16, "races").buffer(y).run(), "");
+  std::string apart = makeExchange("qd.subgroup.sync");
+  size_t at = apart.find("%j = arith.xori %i, %one");
+  ASSERT_NE(at, std::string::npos);
+  apart.replace(at, 24, "%far = arith.constant 32 : i32\n%j = arith.xori %i, %far");
+  EXPECT_NE(Program(apart, 16, "races").buffer(y).run(), "");
+  EXPECT_EQ(Program(apart, 64, "races").buffer(y).run(), "");
+}
+
 TEST(Races, writesAfterReads) {
   const char *text = R"(qd.kernel @k(%y: !qd.buffer<i32>) block(4) {
     %i = qd.thread_id x : i32
