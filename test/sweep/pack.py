@@ -82,7 +82,7 @@ def pack_batch(job):
 def compress(folder, archive):
     """Files of one kind side by side, which compresses best."""
     kind = lambda name: (name.split(".")[-1], name.split(".")[1:], name)
-    with tarfile.open(archive, "w:xz", preset=6) as tar:
+    with tarfile.open(archive, "w:xz", preset=2) as tar:
         for name in sorted(os.listdir(folder), key=kind):
             tar.add(os.path.join(folder, name), os.path.join(os.path.basename(os.path.abspath(folder)), name))
 
