@@ -2,8 +2,6 @@
 import collections
 import re
 
-# Kernels that a family of executors may refuse, by the diagnostic's text.
-KNOWN_REFUSALS = {}
 SHOWN = 40
 
 
@@ -12,11 +10,6 @@ def reason(text):
     lines = text.splitlines() or ["no reason"]
     line = next((line for line in reversed(lines) if "error: " in line), lines[0])
     return re.sub(r"^.*error: ", "", line)
-
-
-def is_known(result):
-    family = result.executor.split(":")[0].split("@")[0]
-    return any(re.search(pattern, result.text) for pattern in KNOWN_REFUSALS.get(family, ()))
 
 
 def row_of(result):
@@ -48,8 +41,7 @@ def print_report(results, with_table, is_verbose):
     refused = [r for r in results if r.status == "refused"]
     for (executor, text), count in sorted(collections.Counter((r.executor, reason(r.text)) for r in refused).items()):
         print("refused: %s: %d: %s" % (executor, count, text))
-    bad = [r for r in results if r.status in ("failed", "crashed")]
-    bad += [r for r in refused if not is_known(r)]
+    bad = [r for r in results if r.status in ("failed", "crashed")] + refused
     for r in bad if is_verbose else bad[:SHOWN]:
         print("%s: %s: %s: %s" % (r.status.upper(), r.executor, r.name, reason(r.text) if r.status == "refused" else r.text))
     if len(bad) > SHOWN and not is_verbose:
