@@ -7,8 +7,8 @@ usage: sweep.py --bin FOLDER [--all] [--only LIST] [--ops LIST] [--sample N] [--
 The quick run takes a subset in which every two of op, types, tile, block shape and executor meet; --all takes
 everything, with --sample N one in N. --only names executors as run.py does, --ops beginnings of op names. --programs
 is how many random programs each executor runs beside (programs.py). --show prints the kernel of that name.
-A kernel that an executor refuses is a failure as a wrong result, a crash or a failed launch is one: all executors take
-all of the language. --all ends with a table by op and executor.
+A kernel that an executor refuses, but for what report.py knows, is a failure as a wrong result, a crash or a failed
+launch is one. --all ends with a table by op and executor.
 """
 import argparse
 import collections
