@@ -3,6 +3,8 @@
 #include "runtime/VulkanAbi.h"
 
 #include <cstring>
+#include <map>
+#include <optional>
 #include <set>
 
 namespace qd::rt {
@@ -14,10 +16,31 @@ constexpr size_t headerWords = 5;
 
 // Opcodes and operands from the SPIR-V specification.
 enum : uint32_t {
+  opNop = 0,
+  opName = 5,
+  opMemberName = 6,
+  opLine = 8,
   opEntryPoint = 15,
   opExecutionMode = 16,
   opCapability = 17,
   opFunction = 54,
+  opFunctionEnd = 56,
+  opVariable = 59,
+  opStore = 62,
+  opCopyMemory = 63,
+  opDecorate = 71,
+  opMemberDecorate = 72,
+  opControlBarrier = 224,
+  opMemoryBarrier = 225,
+  opAtomicStore = 228,
+  opLoopMerge = 246,
+  opSelectionMerge = 247,
+  opLabel = 248,
+  opBranch = 249,
+  opUnreachable = 255,
+  opNoLine = 317,
+  opExecutionModeId = 331,
+  storageWorkgroup = 4,
   modelGLCompute = 5,
   modeLocalSize = 17,
   modeDenormPreserve = 4459,
@@ -95,6 +118,99 @@ std::vector<uint32_t> keepSubnormals(const std::vector<uint32_t> &words, const s
     return words;
   result.insert(result.end(), words.begin() + at, words.end());
   result.insert(result.begin() + headerWords, {2u << 16 | opCapability, capabilityDenormPreserve});
+  return result;
+}
+
+/// The id that an instruction of a function's body defines, or 0.
+static uint32_t resultInBody(const uint32_t *instruction) {
+  uint32_t opcode = instruction[0] & 0xFFFF, length = instruction[0] >> 16;
+  switch (opcode) {
+  case opNop:
+  case opLine:
+  case opNoLine:
+  case opStore:
+  case opCopyMemory:
+  case opControlBarrier:
+  case opMemoryBarrier:
+  case opAtomicStore:
+  case opLoopMerge:
+  case opSelectionMerge:
+  case opFunctionEnd:
+    return 0;
+  case opLabel:
+    return length > 1 ? instruction[1] : 0;
+  default:
+    return (opcode >= opBranch && opcode <= opUnreachable) || length < 3 ? 0 : instruction[2];
+  }
+}
+
+std::vector<uint32_t> keepKernel(const std::vector<uint32_t> &words, std::string_view name) {
+  struct Instruction {
+    const uint32_t *words;
+    uint32_t opcode, length;
+  };
+  std::vector<Instruction> head;
+  std::map<uint32_t, std::vector<Instruction>> bodies; ///< by the function's id
+  std::vector<Instruction> *body = nullptr;
+  std::set<uint32_t> others;
+  std::optional<uint32_t> wanted;
+  for (size_t at = headerWords; at < words.size();) {
+    Instruction instruction = {&words[at], words[at] & 0xFFFF, words[at] >> 16};
+    if (instruction.length == 0 || instruction.length > words.size() - at)
+      return words;
+    at += instruction.length;
+    if (instruction.opcode == opEntryPoint && instruction.length >= 4) {
+      auto *text = reinterpret_cast<const char *>(instruction.words + 3);
+      if (std::string_view(text, strnlen(text, (instruction.length - 3) * 4)) == name)
+        wanted = instruction.words[2];
+      else
+        others.insert(instruction.words[2]);
+    }
+    if (instruction.opcode == opFunction && instruction.length >= 3)
+      body = &bodies[instruction.words[2]];
+    (body ? *body : head).push_back(instruction);
+  }
+  // A function that is no kernel may be called by one: such a module, which is not of our making, stays whole.
+  if (!wanted || others.empty() || bodies.size() != others.size() + 1 || !bodies.count(*wanted))
+    return words;
+
+  std::set<uint32_t> used, dropped = others;
+  for (const Instruction &instruction : bodies[*wanted])
+    used.insert(instruction.words + 1, instruction.words + instruction.length);
+  for (uint32_t other : others)
+    for (const Instruction &instruction : bodies[other])
+      if (uint32_t result = resultInBody(instruction.words))
+        dropped.insert(result);
+  for (const Instruction &instruction : head)
+    if (instruction.opcode == opVariable && instruction.length >= 4 && instruction.words[3] == storageWorkgroup &&
+        !used.count(instruction.words[2]))
+      dropped.insert(instruction.words[2]);
+
+  std::vector<uint32_t> result(words.begin(), words.begin() + headerWords);
+  auto keep = [&](const Instruction &instruction) {
+    result.insert(result.end(), instruction.words, instruction.words + instruction.length);
+  };
+  for (const Instruction &instruction : head) {
+    uint32_t subject = 0;
+    switch (instruction.opcode) {
+    case opEntryPoint:
+    case opVariable:
+      subject = instruction.length > 2 ? instruction.words[2] : 0;
+      break;
+    case opName:
+    case opMemberName:
+    case opDecorate:
+    case opMemberDecorate:
+    case opExecutionMode:
+    case opExecutionModeId:
+      subject = instruction.length > 1 ? instruction.words[1] : 0;
+      break;
+    }
+    if (!dropped.count(subject))
+      keep(instruction);
+  }
+  for (const Instruction &instruction : bodies[*wanted])
+    keep(instruction);
   return result;
 }
 

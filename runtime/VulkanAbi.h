@@ -36,6 +36,10 @@ Expected<SpirvSummary> summarizeSpirv(const std::vector<uint8_t> &bytes);
 /// 64) for which `offers` is true. `words` is a module that summarizeSpirv read.
 std::vector<uint32_t> keepSubnormals(const std::vector<uint32_t> &words, const std::function<bool(uint32_t)> &offers);
 
+/// A module with one of its kernels alone: drivers count the shared arrays of all, NVIDIA's up to the loss of the
+/// device. A module that holds nothing else, or functions that are no kernels, is returned as it is.
+std::vector<uint32_t> keepKernel(const std::vector<uint32_t> &words, std::string_view name);
+
 /// Whether a kernel says all that a Vulkan launch needs: bindings, offsets inside the block, alignment.
 Error checkVulkanKernel(const Kernel &kernel);
 

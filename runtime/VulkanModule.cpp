@@ -42,17 +42,16 @@ LaunchLimits limitsOf(const VulkanFacts &facts) {
 
 class VulkanModule : public Module {
 public:
-  VulkanModule(VulkanContext &context, const std::string &device, VkShaderModule shader, SpirvSummary code,
+  VulkanModule(VulkanContext &context, const std::string &device, std::vector<uint32_t> words, SpirvSummary code,
                const Variant &variant, std::string warnings)
       : Module(variant.interface, limitsOf(context.facts), device), context(context), vk(context.vk),
-        device(device), shader(shader), code(std::move(code)), subgroupSize(variant.subgroupSize) {
+        device(device), words(std::move(words)), code(std::move(code)), subgroupSize(variant.subgroupSize) {
     moduleWarnings = std::move(warnings);
   }
 
   ~VulkanModule() override {
     for (auto &[name, pipeline] : pipelines)
       destroy(pipeline);
-    vk.DestroyShaderModule(context.device, shader, nullptr);
   }
 
 protected:
@@ -72,7 +71,7 @@ private:
   VulkanContext &context;
   const VulkanFunctions &vk;
   std::string device;
-  VkShaderModule shader;
+  std::vector<uint32_t> words;
   SpirvSummary code;
   uint32_t subgroupSize;
   std::map<std::string, Pipeline> pipelines;
@@ -150,6 +149,17 @@ Error VulkanModule::createPipeline(const Kernel &kernel, Pipeline &pipeline) {
   }
   if (VkResult result = vk.CreatePipelineLayout(context.device, &layoutInfo, nullptr, &pipeline.layout))
     return failed(result);
+
+  std::vector<uint32_t> kernelWords = keepKernel(words, kernel.name);
+  VkShaderModuleCreateInfo shaderInfo = {};
+  shaderInfo.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+  shaderInfo.codeSize = kernelWords.size() * 4;
+  shaderInfo.pCode = kernelWords.data();
+  VkShaderModule shader = VK_NULL_HANDLE;
+  if (VkResult result = vk.CreateShaderModule(context.device, &shaderInfo, nullptr, &shader))
+    return fail("the driver of ", device, " refuses the SPIR-V of kernel '", kernel.name, "' (", vulkanStatus(result),
+                ")");
+  AtExit destroyShader([&] { vk.DestroyShaderModule(context.device, shader, nullptr); });
 
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo required = {};
   required.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
@@ -337,15 +347,8 @@ Expected<std::unique_ptr<Module>> loadVulkanModule(VulkanContext &context, const
   std::vector<uint32_t> words(variant.image.size() / 4);
   std::memcpy(words.data(), variant.image.data(), words.size() * 4);
   words = keepSubnormals(words, [&](uint32_t width) { return offersSubnormals(context.facts, width); });
-  VkShaderModuleCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-  info.codeSize = words.size() * 4;
-  info.pCode = words.data();
-  VkShaderModule shader = VK_NULL_HANDLE;
-  if (VkResult result = context.vk.CreateShaderModule(context.device, &info, nullptr, &shader))
-    return fail("the driver refuses the SPIR-V module (", vulkanStatus(result), ")");
   return std::unique_ptr<Module>(
-      new VulkanModule(context, device, shader, std::move(*code), variant, std::move(warnings)));
+      new VulkanModule(context, device, std::move(words), std::move(*code), variant, std::move(warnings)));
 }
 
 } // namespace qd::rt

@@ -2,10 +2,12 @@
 """Packs the sweep of subgroup ops for a machine that has a GPU but neither compiler nor NumPy.
 
 usage: pack.py --bin FOLDER OUTPUT [--targets LIST] [--size N] [--sample N] [--ops LIST] [--seed N] [--jobs N]
+               [--no-subnormals TYPES]
 
 Writes the folder OUTPUT and OUTPUT.tar.xz: qdc-run, run.py, and for each of some hundred batches of kernels a bundle a
 target, the list of its launches and NumPy files with inputs and expected outputs. There `python3 run.py cuda vulkan`
-runs all and ends with "N passed, M failed". LIST is by default cuda=nvptx:sm_90,vulkan=spirv@32, the subgroup size 32.
+runs all and ends with "N passed, M failed". LIST is by default cuda=nvptx:sm_90,vulkan=spirv@32, the subgroup size 32. Vulkan devices may flush subnormals; NVIDIA's
+flush those of f32, and so of bf16, which is computed in it: --no-subnormals f32,bf16.
 """
 import argparse
 import collections
@@ -20,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE]
 import cases  # noqa: E402
 import launches  # noqa: E402
+import scalars  # noqa: E402
 import subgroup  # noqa: E402
 
 BATCH = 64  # kernels a bundle
@@ -61,6 +64,7 @@ def compile_bundle(qdc, base, target, made):
 def pack_batch(job):
     """The lines of the index, how many cases there are, and what is left out."""
     number, rows, options = job
+    scalars.without_subnormals.update(options.no_subnormals.split(","))
     made = [case for case in (cases.build(("subgroup", row), options.seed, None) for row in rows) if case]
     if not made:
         return [], 0, []
@@ -96,6 +100,7 @@ def main():
     parser.add_argument("--sample", type=int, default=1)
     parser.add_argument("--ops", default="")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--no-subnormals", default="")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     options.devices = [pair.split("=") for pair in options.targets.split(",")]

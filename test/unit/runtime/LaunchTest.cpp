@@ -150,6 +150,45 @@ TEST(VulkanAbi, SummarizesSpirv) {
   }
 }
 
+TEST(VulkanAbi, KeepsOneKernel) {
+  auto op = [](uint32_t code, std::vector<uint32_t> operands) {
+    operands.insert(operands.begin(), uint32_t(operands.size() + 1) << 16 | code);
+    return operands;
+  };
+  auto join = [](std::vector<std::vector<uint32_t>> parts) {
+    std::vector<uint32_t> words = {0x07230203, 0x00010300, 0, 40, 0};
+    for (const auto &part : parts)
+      words.insert(words.end(), part.begin(), part.end());
+    return words;
+  };
+  auto entry = [&](uint32_t id, uint32_t letter) { return op(15, {5, id, letter}); };
+  auto mode = [&](uint32_t id) { return op(16, {id, 17, 8, 1, 1}); };
+  auto name = [&](uint32_t id) { return op(5, {id, 'v'}); };
+  auto exact = [&](uint32_t id) { return op(71, {id, 42}); };
+  auto shared = [&](uint32_t id) { return op(59, {3, id, 4}); };
+  auto buffer = op(59, {4, 20, 12});
+  // Kernel `id` adds (result id + 2), stores to its array and returns.
+  auto kernel = [&](uint32_t id, uint32_t array) {
+    std::vector<uint32_t> words;
+    for (const auto &part : {op(54, {1, id, 0, 2}), op(248, {id + 1}), op(128, {5, id + 2, 20, 20}),
+                             op(62, {array, id + 2}), op(253, {}), op(56, {})})
+      words.insert(words.end(), part.begin(), part.end());
+    return words;
+  };
+  auto module = join({op(17, {1}), entry(7, 'a'), entry(12, 'b'), mode(7), mode(12), name(9), name(14), exact(9),
+                      exact(14), exact(20), buffer, shared(25), shared(26), kernel(7, 25), kernel(12, 26)});
+  EXPECT_EQ(keepKernel(module, "a"), join({op(17, {1}), entry(7, 'a'), mode(7), name(9), exact(9), exact(20), buffer,
+                                           shared(25), kernel(7, 25)}));
+  EXPECT_EQ(keepKernel(module, "b"), join({op(17, {1}), entry(12, 'b'), mode(12), name(14), exact(14), exact(20),
+                                           buffer, shared(26), kernel(12, 26)}));
+  EXPECT_EQ(keepKernel(module, "c"), module);
+  auto alone = join({entry(7, 'a'), mode(7), shared(25), kernel(7, 25)});
+  EXPECT_EQ(keepKernel(alone, "a"), alone);
+  // A function that no entry point names may be called.
+  auto withHelper = join({entry(7, 'a'), entry(12, 'b'), kernel(7, 25), kernel(12, 26), kernel(30, 26)});
+  EXPECT_EQ(keepKernel(withHelper, "a"), withHelper);
+}
+
 TEST(VulkanAbi, KeepsSubnormalsWhereTheDeviceOffersIt) {
   constexpr uint32_t capability = 2u << 16 | 17, mode = 4u << 16 | 16, function = 1u << 16 | 54;
   const std::vector<uint32_t> head = {0x07230203, 0x00010300, 0, 9, 0};
