@@ -5,7 +5,10 @@
 #include "ir/Kind.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
@@ -32,6 +35,32 @@ Values Combiner::combine(OpBuilder &builder, Location loc, ValueRange lower, Val
   for (Value yielded : block.getTerminator()->getOperands())
     results.push_back(mapping.lookupOrDefault(yielded));
   return results;
+}
+
+/// Whether an op may hang or trap on operands that its author did not mean. Upstream takes remainders for pure.
+static bool mayFail(Operation *op) {
+  if (isa<LoopLikeOpInterface, arith::RemSIOp, arith::RemUIOp>(op))
+    return true;
+  return op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() && !isSpeculatable(op);
+}
+
+bool Combiner::isTotal() const {
+  if (kind)
+    return true;
+  WalkResult walked =
+      region->walk([](Operation *op) { return mayFail(op) ? WalkResult::interrupt() : WalkResult::advance(); });
+  return !walked.wasInterrupted();
+}
+
+Values Combiner::combineWhere(OpBuilder &builder, Location loc, llvm::function_ref<Value()> counts, ValueRange lower,
+                              ValueRange higher) const {
+  if (isTotal())
+    return combine(builder, loc, lower, higher);
+  auto guarded = scf::IfOp::create(
+      builder, loc, counts(),
+      [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, combine(b, loc, lower, higher)); },
+      [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, higher); });
+  return guarded.getResults();
 }
 
 Value Combiner::remove(OpBuilder &builder, Location loc, Value whole, Value removed) const {

@@ -36,6 +36,11 @@ public:
   /// The values of a lower lane, or of lanes, with those of a higher one.
   Values combine(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange lower, mlir::ValueRange higher) const;
 
+  /// As `combine` on the lanes that `counts` names; the others hold anything. They must not run a region whose loops
+  /// may not end, or whose divisions may trap, on values that no combination of lanes gives.
+  Values combineWhere(mlir::OpBuilder &builder, mlir::Location loc, llvm::function_ref<mlir::Value()> counts,
+                      mlir::ValueRange lower, mlir::ValueRange higher) const;
+
   /// x of `combine(x, removed) = whole`; the combiner is invertible.
   mlir::Value remove(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value whole, mlir::Value removed) const;
 
@@ -43,6 +48,9 @@ public:
   Values getIdentity(mlir::OpBuilder &builder, mlir::Location loc, mlir::TypeRange types) const;
 
 private:
+  /// Whether any operands may be given.
+  bool isTotal() const;
+
   std::optional<Kind> kind;
   mlir::Region *region = nullptr;
   mlir::ValueRange identity;

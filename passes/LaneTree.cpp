@@ -63,8 +63,11 @@ Values buildReduce(const LaneBuilder &builder, const Combiner &combiner, Values 
     int32_t group = shape.threads % (2 * distance) ? shape.subgroupSize : 2 * distance;
     Values higher = builder.shift<ShuffleDownOp>(values, distance, group, combiner.takesPoison());
     // Where the present lanes are whole groups of 2d, each present lane that counts has its partner.
+    auto holdsResult = [&] {
+      return builder.compare(arith::CmpIPredicate::eq, builder.lane(2 * distance), int64_t(0));
+    };
     if (partial % (2 * distance) == 0) {
-      values = combiner.combine(builder.b, builder.loc, values, higher);
+      values = combiner.combineWhere(builder.b, builder.loc, holdsResult, values, higher);
       continue;
     }
     if (!threadIndex)
@@ -72,7 +75,8 @@ Values buildReduce(const LaneBuilder &builder, const Combiner &combiner, Values 
     Value hasPartner = builder.compare(arith::CmpIPredicate::slt, threadIndex, shape.threads - distance);
     if (!combiner.takesPoison())
       higher = builder.select(hasPartner, higher, values);
-    Values combined = combiner.combine(builder.b, builder.loc, values, higher);
+    auto counts = [&]() -> Value { return builder.create<arith::AndIOp>(hasPartner, holdsResult()); };
+    Values combined = combiner.combineWhere(builder.b, builder.loc, counts, values, higher);
     values = builder.select(hasPartner, combined, values);
   }
   return values;

@@ -31,11 +31,14 @@ static Values buildHalfStep(const LaneBuilder &builder, const Combiner &combiner
                             int32_t distance) {
   Value lane = builder.lane(builder.shape.subgroupSize);
   Values lower = builder.broadcast(values, distance - 1, 2 * distance);
-  Values combined = combiner.combine(builder.b, builder.loc, lower, values);
-  Value isUpper = builder.compare(Predicate::ne, builder.create<arith::AndIOp>(lane, distance), int64_t(0));
-  Value reaches =
-      builder.compare(Predicate::ugt, below, builder.create<arith::AndIOp>(lane, int64_t(distance - 1)));
-  return builder.select(builder.create<arith::AndIOp>(isUpper, reaches), combined, values);
+  auto reachesLower = [&]() -> Value {
+    Value isUpper = builder.compare(Predicate::ne, builder.create<arith::AndIOp>(lane, distance), int64_t(0));
+    Value reaches =
+        builder.compare(Predicate::ugt, below, builder.create<arith::AndIOp>(lane, int64_t(distance - 1)));
+    return builder.create<arith::AndIOp>(isUpper, reaches);
+  };
+  Values combined = combiner.combineWhere(builder.b, builder.loc, reachesLower, lower, values);
+  return builder.select(reachesLower(), combined, values);
 }
 
 /// Combines each lane's values with those of the lanes `below` it. Where a target has rows, its lanes look below
@@ -55,8 +58,9 @@ static Values buildSteps(const LaneBuilder &builder, const Combiner &combiner, V
     }
     int32_t group = hasRows ? rowLanes : lanes;
     Values lower = builder.shift<ShuffleUpOp>(values, distance, group, combiner.takesPoison());
-    Values combined = combiner.combine(builder.b, builder.loc, lower, values);
-    values = builder.select(builder.compare(Predicate::uge, inRow, distance), combined, values);
+    auto hasLower = [&] { return builder.compare(Predicate::uge, inRow, distance); };
+    Values combined = combiner.combineWhere(builder.b, builder.loc, hasLower, lower, values);
+    values = builder.select(hasLower(), combined, values);
   }
   return values;
 }

@@ -92,7 +92,13 @@ Value WideScan::findHead(Value bits, Value heads, int32_t count) {
 }
 
 void WideScan::addCarry(ValueRange carry, Value applies) {
-  Values combined = combiner.combine(at.b, at.loc, carry, result);
+  auto joins = [&]() -> Value {
+    if (!isEmpty)
+      return applies;
+    return at.create<arith::AndIOp>(applies,
+                                    at.create<arith::XOrIOp>(isEmpty, at.constant(-1, isEmpty.getType())));
+  };
+  Values combined = combiner.combineWhere(at.b, at.loc, joins, carry, result);
   if (isEmpty) {
     combined = at.select(isEmpty, carry, combined);
     Value stays = at.create<arith::XOrIOp>(applies, at.constant(-1, applies.getType()));

@@ -230,7 +230,8 @@ template <typename Op> static LogicalResult verifyCombine(Op op) {
   if (values.empty())
     return op.emitOpError() << "expected at least one operand";
   if (op.getIdentity().empty() ? isExclusive(op) : op.getIdentity().getTypes() != values.getTypes())
-    return op.emitOpError() << "expected an identity of the operands' types";
+    return op.emitOpError() << "expected an identity of the operands' types " << values.getTypes() << ", found "
+                            << (op.getIdentity().empty() ? "none" : "another");
   return success();
 }
 
@@ -254,13 +255,14 @@ static LogicalResult verifyCombiner(Operation *op, Region &region, TypeRange typ
   if (!yield)
     return op->emitOpError() << "expected 'qd.yield' at the end of the 'combine' region";
   if (yield.getOperandTypes() != types)
-    return yield.emitOpError() << "expected one value of each operand's type";
+    return yield.emitOpError() << "expected values of the operands' types " << types << ", found "
+                               << yield.getOperandTypes();
   WalkResult result = region.walk([&](Operation *inner) {
     if (namesThread(inner)) {
       inner->emitOpError() << "expected ops that do the same on all lanes in a 'combine' region";
       return WalkResult::interrupt();
     }
-    if (isPure(inner) || inner->hasTrait<OpTrait::IsTerminator>() || inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
+    if (isMemoryEffectFree(inner) || inner->hasTrait<OpTrait::IsTerminator>() || inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
       return WalkResult::advance();
     inner->emitOpError() << "expected ops without effects in a 'combine' region";
     return WalkResult::interrupt();
@@ -309,6 +311,9 @@ template <typename Op> static ParseResult parseCombine(OpAsmParser &parser, Oper
   if (types.size() != values.size() || headTypes.size() != heads.size())
     return parser.emitError(start) << "expected " << values.size() + heads.size() << " types, found "
                                    << types.size() + headTypes.size();
+  if (!identity.empty() && identity.size() != values.size())
+    return parser.emitError(start) << "expected an identity of " << values.size() << " values, found "
+                                   << identity.size();
   if (parser.resolveOperands(values, types, start, state.operands) ||
       parser.resolveOperands(identity, identity.empty() ? TypeRange() : TypeRange(types), start, state.operands) ||
       parser.resolveOperands(heads, headTypes, start, state.operands))
