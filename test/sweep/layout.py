@@ -57,7 +57,7 @@ def shapes(size, tile):
         whole = 1024
     wholes = [(whole, 1, 1), (whole // 4, 4, 1)]
     fits = lambda dims: dims[0] * dims[1] * dims[2] <= 1024 and dims[2] <= 64
-    return list(filter(fits, wholes)), list(filter(fits, ragged))
+    return list(filter(fits, wholes)), [dims for dims in ragged if fits(dims) and dims not in wholes]
 
 
 def choose(size, tile, is_ragged, turn):

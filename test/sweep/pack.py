@@ -71,6 +71,7 @@ def pack_batch(job):
     base = os.path.join(options.output, "%03d" % number)
     arrays = launches.Arrays(base)
     lines = {case.name: launches.expecting(case, arrays) for case in made}
+    assert len(lines) == len(made), "two cases of one name"
     arrays.write()
     index, left_out = [], []
     for device, target in options.devices:
