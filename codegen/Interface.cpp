@@ -69,6 +69,25 @@ static StringRef getSubgroupFeature(Operation *op) {
       .Default([](Operation *) { return ""; });
 }
 
+bool hasAtomicAccesses(Value array) {
+  return llvm::any_of(array.getUsers(), llvm::IsaPred<AtomicRMWOp, AtomicCASOp, AtomicLoadOp, AtomicStoreOp>);
+}
+
+/// The feature that 64-bit atomic accesses of the array need; on SPIR-V alone are they one.
+static StringRef getAtomicFeature(Value array, Type element, const Target &target) {
+  if (target.getBackend() != Backend::SPIRV || element.getIntOrFloatBitWidth() != 64 || !hasAtomicAccesses(array))
+    return "";
+  return isa<SharedType>(array.getType()) ? "shared_int64_atomics" : "int64_atomics";
+}
+
+/// Bytes that an element of a shared array takes. SPIR-V keeps an i1, and elements that are accessed atomically, in at
+/// least 32 bits: narrower ones are a feature of the device.
+static unsigned getSharedElementBytes(SharedAllocOp alloc, const Target &target) {
+  Type element = alloc.getType().getElementType();
+  bool isWord = target.getBackend() == Backend::SPIRV && (element.isInteger(1) || hasAtomicAccesses(alloc));
+  return std::max(getStorageBytes(element), isWord ? 4u : 1u);
+}
+
 static std::vector<std::string> collectFeatures(KernelOp kernel, const Target &target) {
   llvm::SetVector<StringRef> features;
   auto note = [&](Type type) {
@@ -79,8 +98,16 @@ static std::vector<std::string> collectFeatures(KernelOp kernel, const Target &t
     if (StringRef feature = getFeature(type, target); !feature.empty())
       features.insert(feature);
   };
-  for (BlockArgument argument : kernel.getBodyBlock().getArguments())
+  auto noteAtomics = [&](Value array, Type element) {
+    if (StringRef feature = getAtomicFeature(array, element, target); !feature.empty())
+      features.insert(feature);
+  };
+  for (BlockArgument argument : kernel.getBodyBlock().getArguments()) {
     note(argument.getType());
+    if (auto buffer = dyn_cast<BufferType>(argument.getType()))
+      noteAtomics(argument, buffer.getElementType());
+  }
+  kernel.getBody().walk([&](SharedAllocOp alloc) { noteAtomics(alloc, alloc.getType().getElementType()); });
   kernel.getBody().walk([&](Operation *op) {
     if (target.getBackend() == Backend::SPIRV && op->getName().getStringRef().starts_with("qd.subgroup.")) {
       features.insert("subgroup_basic");
@@ -109,8 +136,7 @@ KernelInterface describeKernel(KernelOp kernel, const Target &target) {
     interface.localSize = llvm::alignTo(interface.localSize, target.subgroupSize);
   kernel.getBody().walk([&](SharedAllocOp alloc) {
     SharedType type = alloc.getType();
-    // SPIR-V keeps an i1 of a shared array in 32 bits: narrower ones are a feature of the device.
-    unsigned elementBytes = isSPIRV && type.getElementType().isInteger(1) ? 4 : getStorageBytes(type.getElementType());
+    unsigned elementBytes = getSharedElementBytes(alloc, target);
     interface.sharedBytes =
         llvm::alignTo(interface.sharedBytes, elementBytes) + type.getNumElements() * elementBytes;
   });

@@ -45,6 +45,9 @@ struct KernelInterface {
   std::vector<std::string> features; ///< what the device must support: "int64", "subgroup_arithmetic", ...
 };
 
+/// Whether the kernel accesses a buffer or shared array by atomic_* ops.
+bool hasAtomicAccesses(mlir::Value array);
+
 KernelInterface describeKernel(KernelOp kernel, const Target &target);
 
 /// Diagnoses a kernel whose arguments take more bytes than a launch passes on `target`.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/Codegen.h"
+#include "codegen/NVPTXAtomics.h"
 #include "codegen/TargetMachine.h"
 
 using namespace mlir;
@@ -16,6 +17,7 @@ FailureOr<std::string> emitPTX(ModuleOp module, llvm::Module &lowered, const Tar
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(target, options.optLevel);
   if (!machine)
     return module.emitError() << llvm::toString(machine.takeError());
+  writeAtomicsAsPTX(lowered);
   llvm::Expected<std::string> ptx = runCodeGenerator(lowered, **machine, llvm::CodeGenFileType::AssemblyFile);
   if (!ptx)
     return module.emitError() << target.str() << ": " << llvm::toString(ptx.takeError());

@@ -15,6 +15,10 @@ LogicalResult runPipeline(ModuleOp module, const Target &target, const PipelineO
   passes.addPass(createInlineCallsPass());
   // Collective ops stand where all lanes of their scope come together.
   passes.addPass(createCheckUniformityPass(options.divergence, target));
+  // Who waits for memory reads it each time.
+  passes.addPass(createCheckWaitsPass());
+  // The target has an instruction for each atomic access.
+  passes.addPass(createExpandAtomicsPass(target));
   // No reductions and no tiles wider than the target's subgroup are left.
   passes.addPass(createExpandSubgroupPass(target, options.remarks));
   return passes.run(module);

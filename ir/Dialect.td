@@ -83,12 +83,34 @@ def QD_Kind : I32EnumAttr<"Kind", "an associative operation", [
 }
 def QD_KindAttr : EnumAttr<QD_Dialect, QD_Kind, "kind">;
 
-def QD_Scope : I32EnumAttr<"Scope", "the threads that something is the same for", [
-    I32EnumAttrCase<"subgroup", 0>, I32EnumAttrCase<"block", 1>]> {
+// What an atomic_rmw makes of the old value. The first are the kinds above, with their numbers.
+def QD_AtomicKind : I32EnumAttr<"AtomicKind", "how an atomic access changes its element", [
+    I32EnumAttrCase<"add", 0>, I32EnumAttrCase<"mul", 1>,
+    I32EnumAttrCase<"minsi", 2>, I32EnumAttrCase<"minui", 3>,
+    I32EnumAttrCase<"maxsi", 4>, I32EnumAttrCase<"maxui", 5>,
+    I32EnumAttrCase<"minnumf", 6>, I32EnumAttrCase<"maxnumf", 7>,
+    I32EnumAttrCase<"minimumf", 8>, I32EnumAttrCase<"maximumf", 9>,
+    I32EnumAttrCase<"andi", 10>, I32EnumAttrCase<"ori", 11>, I32EnumAttrCase<"xori", 12>,
+    I32EnumAttrCase<"sub", 13>, I32EnumAttrCase<"exchange", 14>]> {
+  let cppNamespace = "::qd";
+  let genSpecializedAttr = 0;
+}
+def QD_AtomicKindAttr : EnumAttr<QD_Dialect, QD_AtomicKind, "atomic_kind">;
+
+def QD_Scope : I32EnumAttr<"Scope", "the threads that something is the same for, or is seen by", [
+    I32EnumAttrCase<"subgroup", 0>, I32EnumAttrCase<"block", 1>, I32EnumAttrCase<"device", 2>]> {
   let cppNamespace = "::qd";
   let genSpecializedAttr = 0;
 }
 def QD_ScopeAttr : EnumAttr<QD_Dialect, QD_Scope, "scope">;
+
+def QD_Order : I32EnumAttr<"Order", "what an atomic access puts in order beside its own element", [
+    I32EnumAttrCase<"relaxed", 0>, I32EnumAttrCase<"acquire", 1>,
+    I32EnumAttrCase<"release", 2>, I32EnumAttrCase<"acq_rel", 3>]> {
+  let cppNamespace = "::qd";
+  let genSpecializedAttr = 0;
+}
+def QD_OrderAttr : EnumAttr<QD_Dialect, QD_Order, "order">;
 
 //===----------------------------------------------------------------------===//
 // Base classes and traits

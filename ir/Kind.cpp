@@ -11,27 +11,30 @@ namespace qd {
 namespace {
 enum class Identity { Zero, One, AllOnes, SMax, SMin, Infinity, MinusInfinity };
 
+/// A reduction's kinds are the first of the atomic ones.
 struct Row {
-  Kind kind;
+  AtomicKind kind;
   const char *integerOp; ///< arith op on integers, or null
   const char *floatOp;   ///< arith op on floats, or null
   Identity identity;
 };
 
 constexpr Row rows[] = {
-    {Kind::add, "arith.addi", "arith.addf", Identity::Zero},
-    {Kind::mul, "arith.muli", "arith.mulf", Identity::One},
-    {Kind::minsi, "arith.minsi", nullptr, Identity::SMax},
-    {Kind::minui, "arith.minui", nullptr, Identity::AllOnes},
-    {Kind::maxsi, "arith.maxsi", nullptr, Identity::SMin},
-    {Kind::maxui, "arith.maxui", nullptr, Identity::Zero},
-    {Kind::minnumf, nullptr, "arith.minnumf", Identity::Infinity},
-    {Kind::maxnumf, nullptr, "arith.maxnumf", Identity::MinusInfinity},
-    {Kind::minimumf, nullptr, "arith.minimumf", Identity::Infinity},
-    {Kind::maximumf, nullptr, "arith.maximumf", Identity::MinusInfinity},
-    {Kind::andi, "arith.andi", nullptr, Identity::AllOnes},
-    {Kind::ori, "arith.ori", nullptr, Identity::Zero},
-    {Kind::xori, "arith.xori", nullptr, Identity::Zero},
+    {AtomicKind::add, "arith.addi", "arith.addf", Identity::Zero},
+    {AtomicKind::mul, "arith.muli", "arith.mulf", Identity::One},
+    {AtomicKind::minsi, "arith.minsi", nullptr, Identity::SMax},
+    {AtomicKind::minui, "arith.minui", nullptr, Identity::AllOnes},
+    {AtomicKind::maxsi, "arith.maxsi", nullptr, Identity::SMin},
+    {AtomicKind::maxui, "arith.maxui", nullptr, Identity::Zero},
+    {AtomicKind::minnumf, nullptr, "arith.minnumf", Identity::Infinity},
+    {AtomicKind::maxnumf, nullptr, "arith.maxnumf", Identity::MinusInfinity},
+    {AtomicKind::minimumf, nullptr, "arith.minimumf", Identity::Infinity},
+    {AtomicKind::maximumf, nullptr, "arith.maximumf", Identity::MinusInfinity},
+    {AtomicKind::andi, "arith.andi", nullptr, Identity::AllOnes},
+    {AtomicKind::ori, "arith.ori", nullptr, Identity::Zero},
+    {AtomicKind::xori, "arith.xori", nullptr, Identity::Zero},
+    {AtomicKind::sub, "arith.subi", "arith.subf", Identity::Zero},
+    {AtomicKind::exchange, nullptr, nullptr, Identity::Zero},
 };
 
 constexpr bool rowsAreInOrder() {
@@ -41,23 +44,42 @@ constexpr bool rowsAreInOrder() {
   return true;
 }
 static_assert(rowsAreInOrder(), "a kind's number is its row");
-static_assert(std::size(rows) == getMaxEnumValForKind() + 1, "every kind has a row");
+static_assert(std::size(rows) == getMaxEnumValForAtomicKind() + 1, "every kind has a row");
+static_assert(unsigned(Kind::xori) == unsigned(AtomicKind::xori) && Kind(getMaxEnumValForKind()) == Kind::xori,
+              "kinds have the numbers of the atomic kinds of their names");
 } // namespace
 
 static const Row &getRow(Kind kind) { return rows[unsigned(kind)]; }
 
-StringRef getKindOpName(Kind kind, Type type) {
-  const char *name = isa<FloatType>(type) ? getRow(kind).floatOp : getRow(kind).integerOp;
+StringRef getAtomicKindOpName(AtomicKind kind, Type type) {
+  const Row &row = rows[unsigned(kind)];
+  const char *name = isa<FloatType>(type) ? row.floatOp : row.integerOp;
   return name ? name : "";
 }
 
+StringRef getKindOpName(Kind kind, Type type) { return getAtomicKindOpName(AtomicKind(kind), type); }
+
 bool isLegalKind(Kind kind, Type type) { return !getKindOpName(kind, type).empty(); }
 
-Value createKindOp(OpBuilder &builder, Location loc, Kind kind, Value lhs, Value rhs) {
-  OperationState state(loc, getKindOpName(kind, lhs.getType()));
-  state.addOperands({lhs, rhs});
-  state.addTypes(lhs.getType());
+bool isLegalAtomicKind(AtomicKind kind, Type type) {
+  if (kind == AtomicKind::exchange)
+    return true;
+  if (type.isInteger(1))
+    return kind == AtomicKind::andi || kind == AtomicKind::ori || kind == AtomicKind::xori;
+  return !getAtomicKindOpName(kind, type).empty();
+}
+
+Value createAtomicKindOp(OpBuilder &builder, Location loc, AtomicKind kind, Value old, Value value) {
+  if (kind == AtomicKind::exchange)
+    return value;
+  OperationState state(loc, getAtomicKindOpName(kind, old.getType()));
+  state.addOperands({old, value});
+  state.addTypes(old.getType());
   return builder.create(state)->getResult(0);
+}
+
+Value createKindOp(OpBuilder &builder, Location loc, Kind kind, Value lhs, Value rhs) {
+  return createAtomicKindOp(builder, loc, AtomicKind(kind), lhs, rhs);
 }
 
 TypedAttr getIdentity(Kind kind, Type type) {

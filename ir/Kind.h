@@ -24,6 +24,16 @@ mlir::Value createKindOp(mlir::OpBuilder &builder, mlir::Location loc, Kind kind
 /// The constant e with e kind x = x: +0, 1, the type's largest or smallest value (infinite for floats), all ones.
 mlir::TypedAttr getIdentity(Kind kind, mlir::Type type);
 
+/// Whether an atomic access can change elements of `type` by `kind`.
+bool isLegalAtomicKind(AtomicKind kind, mlir::Type type);
+
+/// What `old kind value` is, as arith ops; `exchange` gives `value` itself. `kind` must be legal on their type.
+mlir::Value createAtomicKindOp(mlir::OpBuilder &builder, mlir::Location loc, AtomicKind kind, mlir::Value old,
+                               mlir::Value value);
+
+/// The arith op of an atomic kind; "" for `exchange`, and where it is not defined on `type`.
+llvm::StringRef getAtomicKindOpName(AtomicKind kind, mlir::Type type);
+
 } // namespace qd
 
 #endif

@@ -1,6 +1,7 @@
 //===- Ops.td - all ops of the dialect, a family a file --------------------===//
 
 include "ir/ops/Block.td"
+include "ir/ops/Grid.td"
 include "ir/ops/Index.td"
 include "ir/ops/Kernel.td"
 include "ir/ops/Memory.td"

@@ -14,15 +14,22 @@ namespace qd {
 namespace {
 constexpr uint32_t KiB = 1024;
 
-constexpr uint32_t sm70 = MatchSync | VoteUni | LaneMaskRegister;
+constexpr uint32_t sm70 = MatchSync | VoteUni | LaneMaskRegister | AtomicF16Add | AtomicF32Add | AtomicF64Add |
+                          SharedF32Add | SharedF64Add;
 constexpr uint32_t sm80 = sm70 | ReduxSync;
+constexpr uint32_t sm90 = sm80 | AtomicBF16Add;
 
-constexpr uint32_t gfx9 = WaveShift | BpermuteWave;
-constexpr uint32_t gfx90a = gfx9 | RowShare;
+constexpr uint32_t gfx9 = WaveShift | BpermuteWave | SharedF32Add | SharedFloatMinMax;
+constexpr uint32_t gfx908 = gfx9 | AtomicF32AddVoid;
+constexpr uint32_t gfx90a = gfx9 | RowShare | AtomicF32Add | AtomicF64Add | AtomicF64MinMax | SharedF64Add;
 constexpr uint32_t gfx950 = gfx90a | PermLaneSwap;
-constexpr uint32_t gfx10 = RowShare | PermLane16;
-constexpr uint32_t gfx11 = gfx10 | PermLane64 | DppCarry;
+constexpr uint32_t gfxRDNA = RowShare | PermLane16 | SharedF32Add | SharedFloatMinMax | AtomicF32MinMax;
+constexpr uint32_t gfx10 = gfxRDNA | AtomicF64MinMax;
+constexpr uint32_t gfx11 = gfxRDNA | PermLane64 | DppCarry | AtomicF32Add;
 constexpr uint32_t gfx12 = gfx11 | BpermuteWave | PermLane16Var;
+
+/// Processors have atomic additions of integers; LLVM makes loops of those of floats.
+constexpr uint32_t processor = SubWordAtomics | AtomicF32Add | AtomicF64Add | SharedF32Add | SharedF64Add;
 
 constexpr uint8_t anySize = 4 | 8 | 16 | 32 | 64;
 
@@ -35,13 +42,13 @@ constexpr Chip chips[] = {
     {"sm_86", Backend::NVPTX, 32, 32, 48 * KiB, sm80, "A10, RTX 30"},
     {"sm_87", Backend::NVPTX, 32, 32, 48 * KiB, sm80, "Orin"},
     {"sm_89", Backend::NVPTX, 32, 32, 48 * KiB, sm80, "L4, L40, RTX 40"},
-    {"sm_90", Backend::NVPTX, 32, 32, 48 * KiB, sm80, "H100, H200"},
-    {"sm_100", Backend::NVPTX, 32, 32, 48 * KiB, sm80, "B200"},
-    {"sm_103", Backend::NVPTX, 32, 32, 48 * KiB, sm80, "B300"},
-    {"sm_120", Backend::NVPTX, 32, 32, 48 * KiB, sm80, "RTX 50"},
+    {"sm_90", Backend::NVPTX, 32, 32, 48 * KiB, sm90, "H100, H200"},
+    {"sm_100", Backend::NVPTX, 32, 32, 48 * KiB, sm90, "B200"},
+    {"sm_103", Backend::NVPTX, 32, 32, 48 * KiB, sm90, "B300"},
+    {"sm_120", Backend::NVPTX, 32, 32, 48 * KiB, sm90, "RTX 50"},
 
     {"gfx906", Backend::AMDGCN, 64, 64, 64 * KiB, gfx9, "MI50"},
-    {"gfx908", Backend::AMDGCN, 64, 64, 64 * KiB, gfx9, "MI100"},
+    {"gfx908", Backend::AMDGCN, 64, 64, 64 * KiB, gfx908, "MI100"},
     {"gfx90a", Backend::AMDGCN, 64, 64, 64 * KiB, gfx90a, "MI200 (default)"},
     {"gfx942", Backend::AMDGCN, 64, 64, 64 * KiB, gfx90a, "MI300"},
     {"gfx950", Backend::AMDGCN, 64, 64, 160 * KiB, gfx950, "MI350"},
@@ -55,7 +62,7 @@ constexpr Chip chips[] = {
     {"vulkan1.2", Backend::SPIRV, anySize, 32, 32 * KiB, 0, "SPIR-V 1.5"},
     {"vulkan1.3", Backend::SPIRV, anySize, 32, 32 * KiB, GroupArithmetic, "SPIR-V 1.6"},
 
-    {"native", Backend::CPU, anySize, 32, 64 * KiB, 0, "this machine's processor"},
+    {"native", Backend::CPU, anySize, 32, 64 * KiB, processor, "this machine's processor"},
     {"reference", Backend::Interp, anySize, 32, 64 * KiB, 0, "the interpreter"},
 };
 

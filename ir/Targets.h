@@ -35,6 +35,17 @@ enum Capability : uint32_t {
   VoteUni = 1 << 11,         ///< vote.uni.sync
   LaneMaskRegister = 1 << 12, ///< special registers with the own lane's masks
   GroupArithmetic = 1 << 13, ///< group reductions and scans
+  SubWordAtomics = 1 << 14,  ///< atomic arithmetic and exchange of 8 and 16 bits
+  AtomicF16Add = 1 << 15,    ///< atomic additions of f16
+  AtomicBF16Add = 1 << 16,   ///< of bf16
+  AtomicF32Add = 1 << 17,    ///< of f32, in global memory
+  AtomicF32AddVoid = 1 << 18, ///< of f32, in global memory, where nobody reads the old value
+  AtomicF64Add = 1 << 19,    ///< of f64, in global memory
+  AtomicF32MinMax = 1 << 20, ///< atomic minnumf and maxnumf of f32, in global memory
+  AtomicF64MinMax = 1 << 21, ///< of f64
+  SharedF32Add = 1 << 22,    ///< atomic additions of f32, in shared memory
+  SharedF64Add = 1 << 23,    ///< of f64
+  SharedFloatMinMax = 1 << 24, ///< atomic minnumf and maxnumf of f32 and f64, in shared memory
 };
 
 struct Chip {

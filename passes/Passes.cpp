@@ -7,6 +7,8 @@ namespace qd {
 void registerPasses() {
   mlir::registerPass([] { return createInlineCallsPass(); });
   mlir::registerPass([] { return createCheckUniformityPass(); });
+  mlir::registerPass([] { return createCheckWaitsPass(); });
+  mlir::registerPass([] { return createExpandAtomicsPass(); });
   mlir::registerPass([] { return createExpandSubgroupPass(); });
 }
 

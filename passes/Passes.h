@@ -29,6 +29,12 @@ std::unique_ptr<mlir::Pass> createCheckUniformityPass(DivergencePolicy policy = 
 /// ops are carried out.
 std::unique_ptr<mlir::Pass> createExpandSubgroupPass(const Target &target = {}, bool remarks = false);
 
+/// -check-waits: warns of loops that wait on a plain load.
+std::unique_ptr<mlir::Pass> createCheckWaitsPass();
+
+/// -expand-atomics: the target has an instruction for each atomic_rmw that is left.
+std::unique_ptr<mlir::Pass> createExpandAtomicsPass(const Target &target = {});
+
 /// Makes the passes known to qdc-opt by their flags.
 void registerPasses();
 

@@ -308,6 +308,7 @@ UniformityAnalysis::State UniformityAnalysis::getResultState(OpResult result) co
         })
         .Case([&](SizeOp) { return joinOperands(op); })
         .Case([&](LoadOp) { return getLoadState(op); })
+        .Case<AtomicRMWOp, AtomicCASOp, AtomicLoadOp>([](auto) { return undecided; })
         .Case([&](ElectOp elect) { return elect.getTile() == 1u ? State() : varying; })
         .Case<LaneMaskLtOp, LaneMaskLeOp, LaneMaskEqOp, LaneMaskGeOp, LaneMaskGtOp>(
             [&](auto mask) { return mask.getLane() ? get(mask.getLane()) : varying; })

@@ -40,7 +40,7 @@ def run_lines(path):
     """The arguments of each `%run` line, with the options that choose executors apart."""
     with open(path) as file:
         text = re.sub(r"\\\n\s*//\s*RUN:\s*", "", file.read())
-    for line in re.findall(r"RUN:\s*%run\s+(.*)", text):
+    for line in re.findall(r"RUN:\s*(?:env \S+ )?%run\s+(.*)", text):
         words = shlex.split(re.sub(r"(--(?:sizes|only|except))\s+", r"\1=", line))
         chosen = dict(word[2:].split("=", 1) for word in words if re.match(r"--(sizes|only|except)=", word))
         arguments = [w for w in words if w != "%s" and not re.match(r"--(sizes|only|except)=", w)]

@@ -243,6 +243,10 @@ LogicalResult KernelEmitter::emitCoroutine(llvm::StringRef name, bool partial, l
   for (unsigned dim = 0; dim < 3; ++dim)
     frame.block[dim] = function->getArg(3 + dim);
   loadLaunch();
+  if (waits) {
+    frame.passed = llvm::IRBuilder<>(entry, entry->begin()).CreateAlloca(b.getInt32Ty());
+    b.CreateStore(b.getInt32(0), frame.passed);
+  }
   enterSubgroup(function->getArg(6), partial);
   if (failed(emitBlock(kernel.getBodyBlock())))
     return failure();
@@ -269,6 +273,38 @@ void KernelEmitter::emitSuspend(bool final) {
     b.CreateUnreachable();
 }
 
+/// The count of subgroups that have come to a barrier, all of the block's barriers together.
+llvm::Value *KernelEmitter::arrivals() { return b.CreateConstGEP1_64(b.getInt8Ty(), frame.shared, arrivalsOffset); }
+
+/// Where subgroups suspend at barriers alone, each round of resumes takes all of them from one barrier to the next. Where
+/// they also do so in loops, a barrier counts who has come, and lets nobody on before all have.
+void KernelEmitter::emitBarrier() {
+  // Within one subgroup, instruction order is all there is to wait for.
+  if (!suspends)
+    return;
+  if (!waits)
+    return emitSuspend(/*final=*/false);
+  llvm::Type *i32 = b.getInt32Ty();
+  llvm::Value *count = b.getInt32(llvm::divideCeil(kernel.getNumThreads(), lanes));
+  llvm::Value *here = b.CreateLoad(i32, arrivals(), /*isVolatile=*/true);
+  b.CreateStore(b.CreateAdd(here, b.getInt32(1)), arrivals(), /*isVolatile=*/true);
+  llvm::Value *all = b.CreateAdd(b.CreateLoad(i32, frame.passed), count);
+  b.CreateStore(all, frame.passed);
+
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  auto *check = llvm::BasicBlock::Create(context, "barrier", function);
+  auto *wait = llvm::BasicBlock::Create(context, "barrier.wait", function);
+  auto *done = llvm::BasicBlock::Create(context, "barrier.end", function);
+  b.CreateBr(check);
+  b.SetInsertPoint(check);
+  llvm::Value *now = b.CreateLoad(i32, arrivals(), /*isVolatile=*/true);
+  b.CreateCondBr(b.CreateICmpUGE(now, b.CreateLoad(i32, frame.passed)), done, wait);
+  b.SetInsertPoint(wait);
+  emitSuspend(/*final=*/false);
+  b.CreateBr(check);
+  b.SetInsertPoint(done);
+}
+
 LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
   unsigned full = kernel.getNumThreads() / lanes, count = llvm::divideCeil(kernel.getNumThreads(), lanes);
   llvm::Function *fullBody = nullptr, *partialBody = nullptr;
@@ -289,6 +325,8 @@ LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
                         number});
     return success();
   };
+  if (waits)
+    b.CreateStore(b.getInt32(0), arrivals());
   if (fullBody)
     (void)emitSubgroupLoop(full, [&](llvm::Value *number) { return start(fullBody, number); });
   if (partialBody)

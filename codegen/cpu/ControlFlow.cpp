@@ -73,6 +73,8 @@ bool KernelEmitter::isCheap(Block &block) {
   unsigned ops = 0, accesses = 0;
   for (Operation &op : block.without_terminator()) {
     if (isa<LoadOp, StoreOp>(op)) {
+      if (op.hasAttr("is_volatile"))
+        return false;
       OperandRange indices = isa<LoadOp>(op) ? cast<LoadOp>(op).getIndices() : cast<StoreOp>(op).getIndices();
       // One subscript of unit stride: a masked access, which touches nothing under an empty mask.
       if (indices.size() != 1 || !isContiguous(analysis.getShape(indices.front()).offsets) || ++accesses > maxAccesses)
@@ -284,6 +286,12 @@ LogicalResult KernelEmitter::emitWhile(scf::WhileOp op) {
   return analysis.isUniform(op.getConditionOp().getCondition()) ? emitUniformWhile(op) : emitDivergentWhile(op);
 }
 
+/// Between two rounds of a loop that may wait, the block's other subgroups have their turn.
+void KernelEmitter::emitTurn(scf::WhileOp op) {
+  if (waits && mayWait(op))
+    emitSuspend(/*final=*/false);
+}
+
 LogicalResult KernelEmitter::emitUniformWhile(scf::WhileOp op) {
   scf::ConditionOp condition = op.getConditionOp();
   llvm::Function *function = b.GetInsertBlock()->getParent();
@@ -315,6 +323,7 @@ LogicalResult KernelEmitter::emitUniformWhile(scf::WhileOp op) {
   SmallVector<llvm::Value *> nexts;
   if (failed(emitArm(op.getAfterBody(), mask, op.getBeforeArguments(), nexts)))
     return failure();
+  emitTurn(op);
   for (auto [phi, value] : llvm::zip_equal(carried, nexts))
     phi->addIncoming(value, b.GetInsertBlock());
   b.CreateBr(head);
@@ -366,6 +375,7 @@ LogicalResult KernelEmitter::emitDivergentWhile(scf::WhileOp op) {
   SmallVector<llvm::Value *> nexts;
   if (failed(emitArm(op.getAfterBody(), staying, op.getBeforeArguments(), nexts)))
     return failure();
+  emitTurn(op);
   llvm::BasicBlock *end = b.GetInsertBlock();
   active->addIncoming(staying, end);
   for (auto [phi, value] : llvm::zip_equal(carried, nexts))

@@ -10,6 +10,26 @@ using namespace mlir;
 
 namespace qd {
 
+/// A swap of what was last found there is tried until it succeeds, which needs nobody else.
+bool mayWait(scf::WhileOp loop) {
+  return loop
+      .walk([&](Operation *op) {
+        auto load = dyn_cast<LoadOp>(op);
+        auto swap = dyn_cast<AtomicCASOp>(op);
+        bool reads = isa<AtomicLoadOp, AtomicRMWOp, BlockMemFenceOp, GridMemFenceOp>(op) ||
+                     (load && load.getIsVolatile()) ||
+                     (swap && !loop->isAncestor(swap.getExpected().getParentBlock()->getParentOp()));
+        return reads ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+static bool mayWait(KernelOp kernel) {
+  return kernel.getBody()
+      .walk([](scf::WhileOp loop) { return mayWait(loop) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
+}
+
 KernelEmitter::KernelEmitter(KernelOp kernel, unsigned lanes, NativeFeatures features, llvm::Module &module)
     : kernel(kernel), lanes(lanes), features(features), module(module), context(module.getContext()), b(context),
       analysis(kernel, lanes), segments(kernel, /*split=*/kernel.getNumThreads() > int64_t(lanes)) {
@@ -20,7 +40,11 @@ KernelEmitter::KernelEmitter(KernelOp kernel, unsigned lanes, NativeFeatures fea
   });
   // The slots are on the stack of a worker.
   constexpr uint64_t maxSlotBytes = 64 * 1024;
-  suspends = kernel.getNumThreads() > int64_t(lanes) && (!segments.areTopLevel() || getSlotBytes() > maxSlotBytes);
+  waits = kernel.getNumThreads() > int64_t(lanes) && mayWait(kernel);
+  arrivalsOffset = llvm::alignTo(sharedBytes, cpu::sharedAlignment);
+  if (waits)
+    sharedBytes = arrivalsOffset + sizeof(uint32_t);
+  suspends = kernel.getNumThreads() > int64_t(lanes) && (waits || !segments.areTopLevel() || getSlotBytes() > maxSlotBytes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -158,6 +182,8 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
     return emitWhile(whileOp);
   if (isElementwise(op.getName()))
     return emitElementwise(op);
+  if (emitAtomicOp(op))
+    return success();
   if (auto load = dyn_cast<LoadOp>(op))
     return emitLoad(load), success();
   if (auto store = dyn_cast<StoreOp>(op))
@@ -165,9 +191,7 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
   if (isa<SharedAllocOp>(op))
     return success();
   if (isa<BlockSyncOp>(op)) {
-    // Within one subgroup, instruction order is all there is to wait for.
-    if (suspends)
-      emitSuspend(/*final=*/false);
+    emitBarrier();
     return success();
   }
   bool handled = false;

@@ -53,6 +53,9 @@ struct LaneValue {
   llvm::Value *vector = nullptr;
 };
 
+/// Whether a thread may wait in the loop for what another one writes.
+bool mayWait(mlir::scf::WhileOp loop);
+
 class KernelEmitter {
 public:
   KernelEmitter(KernelOp kernel, unsigned lanes, NativeFeatures features, llvm::Module &module);
@@ -73,6 +76,7 @@ private:
   Segments segments;
   llvm::DenseMap<mlir::Value, llvm::AllocaInst *> slots;
   bool suspends = false; ///< subgroups are coroutines
+  bool waits = false;    ///< subgroups may wait for each other by memory: they take turns in such loops too
 
   llvm::DenseMap<mlir::Value, LaneValue> values;
   llvm::DenseMap<mlir::Operation *, unsigned> sharedOffsets;
@@ -87,6 +91,7 @@ private:
     llvm::SmallVector<llvm::Value *> counts;   ///< i64: buffers' element counts
     llvm::Value *handle = nullptr;             ///< of the coroutine
     llvm::BasicBlock *suspendBlock = nullptr;
+    llvm::AllocaInst *passed = nullptr;        ///< `waits`: i32, arrivals at the barriers that it has passed
   } frame;
 
   // Types and values
@@ -124,7 +129,9 @@ private:
   mlir::LogicalResult emitCoroutine(llvm::StringRef name, bool partial, llvm::Function *&result);
   mlir::LogicalResult emitCoroutineDriver(llvm::Value *worker);
   void emitSuspend(bool final);
-  unsigned sharedBytes = 0;
+  void emitBarrier();
+  llvm::Value *arrivals();
+  unsigned sharedBytes = 0, arrivalsOffset = 0;
 
 public:
   unsigned getSharedBytes() const { return sharedBytes; }
@@ -151,6 +158,7 @@ private:
   mlir::LogicalResult emitUniformFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitDivergentFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
+  void emitTurn(mlir::scf::WhileOp op);
   mlir::LogicalResult emitUniformWhile(mlir::scf::WhileOp op);
   mlir::LogicalResult emitDivergentWhile(mlir::scf::WhileOp op);
 
@@ -170,6 +178,10 @@ private:
   void createAliasScopes();
   /// Tells an access of `array` apart from those of arrays that it cannot overlap.
   void annotate(llvm::Instruction *access, mlir::Value array);
+  /// The type that an element has in memory, and a value or vector on its way there and back.
+  llvm::Type *getStorageType(mlir::Type element);
+  llvm::Value *fromStorage(llvm::Value *stored, llvm::Type *scalar);
+  llvm::Value *toStorage(llvm::Value *value, llvm::Type *storage);
   llvm::Value *arrayPointer(mlir::Value array);
   Address locate(mlir::Value array, mlir::OperandRange indices, llvm::ArrayRef<int64_t> literals, llvm::Type *element);
   llvm::Value *lanePointers(const Address &address, llvm::Type *element);
@@ -179,6 +191,41 @@ private:
   void emitStore(StoreOp op);
   llvm::Instruction *emitVectorLoad(const Address &address, llvm::Type *element, llvm::Value *active,
                                     llvm::Value *otherwise);
+
+  // Atomic.cpp
+public:
+  /// What one lane after the other accesses.
+  struct LaneAccess {
+    mlir::Value array;
+    mlir::OperandRange indices;
+    llvm::ArrayRef<int64_t> literals;
+    mlir::Value predicate; ///< may be null
+    mlir::Type element;
+  };
+
+private:
+  /// A value that a lane picks at run time: one for all, or its entry of a table in memory.
+  struct LaneOperand {
+    llvm::Value *uniform = nullptr;
+    llvm::AllocaInst *table = nullptr;
+  };
+  /// One lane's access; a value of the result's type, or null.
+  using LaneAccessBody =
+      llvm::function_ref<llvm::Value *(llvm::Value *pointer, llvm::ArrayRef<llvm::Value *> operands)>;
+  llvm::AllocaInst *createLaneTable(llvm::Type *element);
+  LaneOperand spill(llvm::Value *value);
+  llvm::Value *getLane(const LaneOperand &operand, llvm::Value *lane);
+  void forEachLane(llvm::Value *active, llvm::function_ref<void(llvm::Value *lane)> body);
+  /// The lanes' results as a vector; null without `resultType`. Lanes that take no part have `otherwise`, or anything.
+  llvm::Value *accessEachLane(const LaneAccess &access, llvm::ArrayRef<llvm::Value *> operands, mlir::Value otherwise,
+                              llvm::Type *resultType, LaneAccessBody body);
+  llvm::Value *getStored(mlir::Value value, llvm::Type *storage);
+  void emitAtomicRMW(AtomicRMWOp op);
+  void emitAtomicCAS(AtomicCASOp op);
+  template <typename Op> void emitLaneLoad(Op op, llvm::AtomicOrdering order, bool isVolatile);
+  template <typename Op> void emitLaneStore(Op op, llvm::AtomicOrdering order, bool isVolatile);
+  /// Emits atomic and volatile accesses and fences; false for another op.
+  bool emitAtomicOp(mlir::Operation &op);
 
   // Subgroup.cpp
   llvm::Value *permute(llvm::Value *vector, llvm::ArrayRef<int> sources);

@@ -298,7 +298,12 @@ void LaneAnalysis::visit(Operation &op) {
         LaneShape value = getShape(assumed.getValue());
         raise(assumed, value.isUniform() || value.kind == LaneShape::Unreached ? value : uniform);
       })
-      .Case([&](LoadOp load) { raise(load, allUniform(op.getOperands())); })
+      .Case([&](LoadOp load) { raise(load, load.getIsVolatile() ? varying : allUniform(op.getOperands())); })
+      .Case<AtomicRMWOp, AtomicLoadOp>([&](auto access) { raise(access.getResult(), varying); })
+      .Case([&](AtomicCASOp swap) {
+        raise(swap.getOld(), varying);
+        raise(swap.getSuccess(), varying);
+      })
       .Case<ShuffleOp, ShuffleUpOp, ShuffleDownOp, ShuffleXorOp, BroadcastOp>(
           [&](auto shuffle) { raise(shuffle.getResult(), shuffleLike(shuffle)); })
       .Case([&](BroadcastFirstOp first) {

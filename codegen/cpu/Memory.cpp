@@ -20,23 +20,22 @@ static Type getElement(Value array) {
   return cast<SharedType>(array.getType()).getElementType();
 }
 
-/// The type that an element has in memory.
-static llvm::Type *storageType(llvm::LLVMContext &context, Type element) {
+llvm::Type *KernelEmitter::getStorageType(Type element) {
   if (element.isF32())
-    return llvm::Type::getFloatTy(context);
+    return b.getFloatTy();
   if (element.isF64())
-    return llvm::Type::getDoubleTy(context);
-  return llvm::IntegerType::get(context, 8 * getStorageBytes(element));
+    return b.getDoubleTy();
+  return b.getIntNTy(8 * getStorageBytes(element));
 }
 
-static llvm::Value *fromStorage(llvm::IRBuilder<> &b, llvm::Value *stored, llvm::Type *scalar) {
+llvm::Value *KernelEmitter::fromStorage(llvm::Value *stored, llvm::Type *scalar) {
   llvm::Type *type = stored->getType()->getWithNewType(scalar);
   if (scalar->isIntegerTy(1))
     return b.CreateICmpNE(stored, llvm::Constant::getNullValue(stored->getType()));
   return b.CreateBitCast(stored, type);
 }
 
-static llvm::Value *toStorage(llvm::IRBuilder<> &b, llvm::Value *value, llvm::Type *storage) {
+llvm::Value *KernelEmitter::toStorage(llvm::Value *value, llvm::Type *storage) {
   llvm::Type *type = value->getType()->getWithNewType(storage);
   return value->getType()->getScalarType()->isIntegerTy(1) ? b.CreateZExt(value, type) : b.CreateBitCast(value, type);
 }
@@ -155,7 +154,7 @@ llvm::Instruction *KernelEmitter::emitVectorLoad(const Address &address, llvm::T
 }
 
 void KernelEmitter::emitLoad(LoadOp op) {
-  llvm::Type *scalar = scalarType(op.getType()), *element = storageType(context, op.getType());
+  llvm::Type *scalar = scalarType(op.getType()), *element = getStorageType(op.getType());
   Address address = locate(op.getArray(), op.getIndices(), op.getStaticIndices(), element);
   Value predicate = op.getPredicate();
   llvm::Align alignment(element->getPrimitiveSizeInBits() / 8);
@@ -165,21 +164,21 @@ void KernelEmitter::emitLoad(LoadOp op) {
     llvm::Value *active = mask, *otherwise = nullptr;
     if (predicate) {
       active = both(mask, freeze(getVector(predicate)));
-      otherwise = toStorage(b, getVector(op.getOtherwise()), element);
+      otherwise = toStorage(getVector(op.getOtherwise()), element);
     }
     llvm::Instruction *loaded = emitVectorLoad(address, element, active, otherwise);
     annotate(loaded, op.getArray());
     // LLVM 22 merges a masked load into a select by the same mask where the select stands, past stores in between; a
     // freeze keeps the two apart.
     llvm::Value *kept = active ? b.CreateFreeze(loaded) : loaded;
-    return define(op.getResult(), fromStorage(b, kept, scalar));
+    return define(op.getResult(), fromStorage(kept, scalar));
   }
 
   // One element for all lanes. Lanes whose predicate is off have their own value.
   auto load = [&] {
     llvm::Instruction *loaded = b.CreateAlignedLoad(element, address.pointer, alignment);
     annotate(loaded, op.getArray());
-    return fromStorage(b, loaded, scalar);
+    return fromStorage(loaded, scalar);
   };
   if (!predicate)
     return define(op.getResult(), load());
@@ -208,7 +207,7 @@ void KernelEmitter::emitLoad(LoadOp op) {
 
 void KernelEmitter::emitStore(StoreOp op) {
   Type type = getElement(op.getArray());
-  llvm::Type *element = storageType(context, type);
+  llvm::Type *element = getStorageType(type);
   Address address = locate(op.getArray(), op.getIndices(), op.getStaticIndices(), element);
   llvm::Align alignment(element->getPrimitiveSizeInBits() / 8);
   Value predicate = op.getPredicate(), value = op.getValue();
@@ -220,7 +219,7 @@ void KernelEmitter::emitStore(StoreOp op) {
   auto storeLane = [&](llvm::Value *lane, llvm::Value *pointer) {
     llvm::Value *scalar =
         analysis.isUniform(value) ? getBase(value) : extractLane(getVector(value), lane);
-    annotate(b.CreateAlignedStore(toStorage(b, scalar, element), pointer, alignment), op.getArray());
+    annotate(b.CreateAlignedStore(toStorage(scalar, element), pointer, alignment), op.getArray());
   };
 
   // A mask known here with few lanes, as of a tile's first lanes: one scalar store each.
@@ -250,7 +249,7 @@ void KernelEmitter::emitStore(StoreOp op) {
     b.CreateBr(merge);
     return b.SetInsertPoint(merge);
   }
-  llvm::Value *vector = toStorage(b, getVector(value), element);
+  llvm::Value *vector = toStorage(getVector(value), element);
   llvm::Instruction *store;
   if (!address.isKnown || !isContiguous(address.offsets))
     store = b.CreateMaskedScatter(vector, lanePointers(address, element), alignment, activeLanes(active));

@@ -244,7 +244,7 @@ LogicalResult KernelEmitter::emitSubgroupOp(Operation &op, bool &handled) {
       .Case([&](AssumeUniformOp assumed) { emitAssumeUniform(assumed); })
       // One thread carries out all lanes, each access for all of them: program order is what these ask for, and LLVM
       // keeps it between accesses that may touch the same bytes.
-      .Case<SubgroupSyncOp, SubgroupMemFenceOp>([](Operation *) {})
+      .Case([](SubgroupSyncOp) {})
       .Case([&](AllOp all) { emitVote(op, all.getPredicate(), tileOf(all), true); })
       .Case([&](AnyOp any) { emitVote(op, any.getPredicate(), tileOf(any), false); })
       .Default([&](Operation *) { handled = false; });

@@ -246,8 +246,10 @@ std::string Explainer::describeOrigin(const Instruction &instruction, unsigned t
              llvm::utostr(tile.size);
     return text;
   }
-  if (isa<LoadOp>(op))
+  if (isa<LoadOp, AtomicLoadOp>(op))
     return text + ": the element is not written";
+  if (isa<AtomicRMWOp, AtomicCASOp>(op))
+    return text + ": its predicate leaves this thread out, or the element is not written";
   if (isa<LaneMaskLtOp, LaneMaskLeOp, LaneMaskEqOp, LaneMaskGeOp, LaneMaskGtOp>(op)) {
     llvm::raw_string_ostream(text) << ": the lane is no bit of " << op->getResult(0).getType();
     return text;

@@ -27,6 +27,7 @@ const RuleTable &getRules() {
     addMathRules(rules);
     addIndexRules(rules);
     addMemoryRules(rules);
+    addAtomicRules(rules);
     addSubgroupRules(rules);
     addCombineRules(rules);
     addSortRules(rules);

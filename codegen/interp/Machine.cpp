@@ -233,8 +233,11 @@ void Block::meet() {
       rule(tile);
     }
   }
-  if (meeting->rule->isBlockWide)
+  if (meeting->rule->isBlockWide) {
     ++barriers;
+    if (launch.checks.races)
+      launch.races.meet(*this);
+  }
   for (Subgroup &subgroup : subgroups)
     subgroup.resume();
 }

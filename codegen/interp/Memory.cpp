@@ -1,6 +1,6 @@
 //===- Memory.cpp - buffers and shared arrays -----------------------------------------------===//
 
-#include "codegen/interp/Machine.h"
+#include "codegen/interp/Memory.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include <cstring>
@@ -13,14 +13,14 @@ namespace qd::interp {
 // Elements
 //===----------------------------------------------------------------------===//
 
-static uint64_t readElement(const Array &array, int64_t element) {
+uint64_t readElement(const Array &array, int64_t element) {
   unsigned bytes = getStorageBytes(array.element);
   uint64_t bits = 0;
   memcpy(&bits, array.data + element * bytes, bytes);
   return bits;
 }
 
-static void writeElement(Launch &launch, Array &array, int64_t element, uint64_t bits) {
+void writeElement(Launch &launch, Array &array, int64_t element, uint64_t bits) {
   if (readElement(array, element) != bits)
     ++launch.memoryVersion;
   unsigned bytes = getStorageBytes(array.element);
@@ -29,8 +29,7 @@ static void writeElement(Launch &launch, Array &array, int64_t element, uint64_t
     array.written[element] = true;
 }
 
-/// The array that a thread's operand is; null, and a report, where it is poison.
-static Array *findArray(Thread &thread, unsigned operand) {
+Array *findArray(Thread &thread, unsigned operand) {
   if (thread.in[operand].poison) {
     thread.fail("uses poison as an array", operand);
     return nullptr;
@@ -48,9 +47,8 @@ static std::string countElements(const Array &array) {
   return text;
 }
 
-/// The number of the element that the subscripts name; nothing, and a report, where there is none.
-static std::optional<int64_t> findElement(Thread &thread, const Array &array, unsigned firstSubscript,
-                                          ArrayRef<int64_t> literals) {
+std::optional<int64_t> findElement(Thread &thread, const Array &array, unsigned firstSubscript,
+                                   ArrayRef<int64_t> literals) {
   ArrayRef<int64_t> extents = array.isShared() ? array.shape : ArrayRef(array.count);
   int64_t element = 0;
   for (auto [literal, extent] : llvm::zip_equal(literals, extents)) {
@@ -75,8 +73,7 @@ static std::optional<int64_t> findElement(Thread &thread, const Array &array, un
   return element;
 }
 
-/// Whether the op's `if` lets this thread take part.
-static bool isEnabled(Thread &thread, Value predicate, unsigned operand) {
+bool isEnabled(Thread &thread, Value predicate, unsigned operand) {
   if (!predicate)
     return true;
   LaneValue value = thread.in[operand];
@@ -85,6 +82,24 @@ static bool isEnabled(Thread &thread, Value predicate, unsigned operand) {
     return false;
   }
   return value.bits;
+}
+
+bool checkWritten(Thread &thread, const Array &array, int64_t element, unsigned firstSubscript, unsigned end) {
+  if (!array.isShared() || array.written[element])
+    return true;
+  if (thread.block().launch.checks.uninitialized)
+    thread.fail("reads element " + llvm::Twine(element) + " of " + array.name + " before it is written",
+                llvm::to_vector(llvm::seq(firstSubscript, end)));
+  return false;
+}
+
+LaneValue readValue(Thread &thread, const Array &array, int64_t element) {
+  uint64_t bits = readElement(array, element);
+  if (array.element.isInteger(1) && bits > 1) {
+    thread.fail("reads a byte of " + llvm::Twine(bits) + " as i1 from " + array.name + ", expected 0 or 1");
+    return {};
+  }
+  return LaneValue::of(bits);
 }
 
 //===----------------------------------------------------------------------===//
@@ -106,19 +121,12 @@ static void runLoad(Thread &thread) {
   std::optional<int64_t> element = findElement(thread, *array, 1, op.getStaticIndices());
   if (!element)
     return;
-  if (array->isShared() && !array->written[*element]) {
-    if (thread.block().launch.checks.uninitialized)
-      thread.fail("reads element " + llvm::Twine(*element) + " of " + array->name + " before it is written",
-                  llvm::to_vector(llvm::seq(1u, predicate)));
+  if (!checkWritten(thread, *array, *element, 1, predicate))
     return;
-  }
   Launch &launch = thread.block().launch;
   if (launch.checks.races && !launch.races.checkRead(thread, *array, *element))
     return;
-  uint64_t bits = readElement(*array, *element);
-  if (array->element.isInteger(1) && bits > 1)
-    return thread.fail("reads a byte of " + llvm::Twine(bits) + " as i1 from " + array->name + ", expected 0 or 1");
-  thread.out[0] = LaneValue::of(bits);
+  thread.out[0] = readValue(thread, *array, *element);
 }
 
 static void runStore(Thread &thread) {

@@ -98,6 +98,7 @@ void addConversionRules(RuleTable &table);
 void addMathRules(RuleTable &table);
 void addIndexRules(RuleTable &table);
 void addMemoryRules(RuleTable &table);
+void addAtomicRules(RuleTable &table);
 void addSubgroupRules(RuleTable &table);
 void addCombineRules(RuleTable &table);
 void addSortRules(RuleTable &table);

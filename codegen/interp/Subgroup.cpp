@@ -143,8 +143,12 @@ static void runMatchAll(Tile &tile) {
 //===----------------------------------------------------------------------===//
 
 /// The machine's lanes go in lock-step, and each sees memory as it is: order matters to the search for races alone.
-static void runSync(Tile &tile) { ++tile.block.subgroups[tile.firstThread / tile.size].syncs; }
-static void runMemFence(Thread &) {}
+static void runSync(Tile &tile) {
+  Subgroup &subgroup = tile.block.subgroups[tile.firstThread / tile.size];
+  ++subgroup.syncs;
+  if (tile.block.launch.checks.races)
+    tile.block.launch.races.meet(subgroup);
+}
 
 static void runAssumeUniform(Subgroup &subgroup, const Instruction &instruction) {
   subgroup.copy(instruction.operands, instruction.results, subgroup.frame().active);
@@ -168,7 +172,6 @@ void addSubgroupRules(RuleTable &table) {
   table.addTile<MatchAnyOp>(runMatchAny);
   table.addTile<MatchAllOp>(runMatchAll);
   table.addTile<SubgroupSyncOp>(runSync);
-  table.addThread<SubgroupMemFenceOp>(runMemFence);
   table.addControl<AssumeUniformOp>(runAssumeUniform);
 }
 

@@ -109,7 +109,8 @@ LogicalResult GPUEmitter::emitRegion(Region &region) {
 static Lowering findLowering(Operation *op, const Target &target) {
   static const llvm::StringMap<LoweringRow> index = [] {
     llvm::StringMap<LoweringRow> map;
-    for (auto rows : {getIndexLowerings(), getMemoryLowerings(), getBlockLowerings(), getSubgroupLowerings()})
+    for (auto rows : {getIndexLowerings(), getMemoryLowerings(), getAtomicLowerings(), getBlockLowerings(),
+                      getSubgroupLowerings()})
       for (const LoweringRow &row : rows)
         map[row.name] = row;
     return map;

@@ -34,6 +34,7 @@ struct LoweringRow {
 
 llvm::ArrayRef<LoweringRow> getIndexLowerings();
 llvm::ArrayRef<LoweringRow> getMemoryLowerings();
+llvm::ArrayRef<LoweringRow> getAtomicLowerings();
 llvm::ArrayRef<LoweringRow> getBlockLowerings();
 llvm::ArrayRef<LoweringRow> getSubgroupLowerings();
 

@@ -1,6 +1,6 @@
 //===- Memory.cpp - buffers and shared arrays on NVPTX and AMDGCN ------------------------===//
 
-#include "codegen/lower/GPUEmitter.h"
+#include "codegen/lower/Memory.h"
 
 #include "codegen/lower/Elementwise.h"
 
@@ -10,34 +10,32 @@ namespace qd {
 
 static constexpr unsigned sharedSpace = 3;
 
-/// The type that an element has in memory: a byte for i1.
-static llvm::Type *getStorageType(GPUEmitter &e, Type element) {
+llvm::Type *getStorageType(GPUEmitter &e, Type element) {
   return element.isInteger(1) ? e.b.getInt8Ty() : convertScalarType(e.module.getContext(), element);
 }
 
-template <typename Op> static llvm::Value *emitAddress(GPUEmitter &e, Op op, Type element) {
+llvm::Value *emitAddress(GPUEmitter &e, Value array, OperandRange indices, ArrayRef<int64_t> literals, Type element) {
   ArrayRef<int64_t> shape;
-  if (auto shared = dyn_cast<SharedType>(op.getArray().getType()))
+  if (auto shared = dyn_cast<SharedType>(array.getType()))
     shape = shared.getShape();
   // A block's array is smaller than 2 GiB; a buffer may not be.
   llvm::Type *indexType = shape.empty() ? e.b.getInt64Ty() : e.b.getInt32Ty();
-  auto indices = op.getIndices();
   auto next = indices.begin();
   llvm::Value *offset = nullptr;
-  for (auto [i, literal] : llvm::enumerate(op.getStaticIndices())) {
+  for (auto [i, literal] : llvm::enumerate(literals)) {
     llvm::Value *index = ShapedType::isDynamic(literal) ? e.b.CreateSExtOrTrunc(e.get(*next++), indexType)
                                                         : llvm::ConstantInt::get(indexType, literal);
     offset = offset ? e.b.CreateAdd(e.b.CreateMul(offset, llvm::ConstantInt::get(indexType, shape[i])), index) : index;
   }
-  return e.b.CreateInBoundsGEP(getStorageType(e, element), e.get(op.getArray()), offset);
+  return e.b.CreateInBoundsGEP(getStorageType(e, element), e.get(array), offset);
 }
 
 static void lowerLoad(GPUEmitter &e, Operation *op) {
   auto load = cast<LoadOp>(op);
   Type element = load.getType();
   auto emit = [&]() -> llvm::Value * {
-    llvm::Value *value = e.b.CreateAlignedLoad(getStorageType(e, element), emitAddress(e, load, element),
-                                               llvm::Align(getStorageBytes(element)));
+    llvm::Value *value = e.b.CreateAlignedLoad(getStorageType(e, element), getAddress(e, load, element),
+                                               llvm::Align(getStorageBytes(element)), load.getIsVolatile());
     return element.isInteger(1) ? e.b.CreateICmpNE(value, e.b.getInt8(0)) : value;
   };
   e.set(load, load.getPredicate() ? e.emitIf(e.get(load.getPredicate()), emit, e.get(load.getOtherwise())) : emit());
@@ -50,7 +48,8 @@ static void lowerStore(GPUEmitter &e, Operation *op) {
     llvm::Value *value = e.get(store.getValue());
     if (element.isInteger(1))
       value = e.b.CreateZExt(value, e.b.getInt8Ty());
-    e.b.CreateAlignedStore(value, emitAddress(e, store, element), llvm::Align(getStorageBytes(element)));
+    e.b.CreateAlignedStore(value, getAddress(e, store, element), llvm::Align(getStorageBytes(element)),
+                           store.getIsVolatile());
     return nullptr;
   };
   if (store.getPredicate())

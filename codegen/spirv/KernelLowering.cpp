@@ -80,7 +80,8 @@ LogicalResult KernelLowering::declareSharedArrays() {
                                 << " has " << target.chip->sharedBytes;
   for (auto alloc : kernel.getBodyBlock().getOps<SharedAllocOp>()) {
     Type element = alloc.getType().getElementType();
-    Id type = element.isInteger(1) ? getU32Type() : getType(element);
+    bool is64Bit = element.getIntOrFloatBitWidth() == 64;
+    Id type = element.isInteger(1) || hasAtomicAccesses(alloc) ? b.getIntType(is64Bit ? 64 : 32) : getType(element);
     Id array = b.getArrayType(type, alloc.getType().getNumElements());
     Id variable = b.createVariable(StorageClass::Workgroup, array);
     sharedVariables.push_back(variable);
@@ -103,7 +104,7 @@ static BufferUse getUse(KernelOp kernel, unsigned arg) {
     if (isa<SizeOp>(user))
       continue;
     use.reads |= !isa<StoreOp>(user);
-    use.writes |= !isa<LoadOp>(user);
+    use.writes |= !isa<LoadOp, AtomicLoadOp>(user);
   }
   return use;
 }
@@ -118,7 +119,10 @@ void KernelLowering::declareBuffers() {
   };
   bool hasBarrier = kernel.getBody()
                         .walk([](Operation *op) {
-                          bool orders = isa<BlockSyncOp, SubgroupSyncOp, SubgroupMemFenceOp>(op);
+                          auto order = op->getAttrOfType<OrderAttr>("order");
+                          bool orders = isa<BlockSyncOp, SubgroupSyncOp, SubgroupMemFenceOp, BlockMemFenceOp,
+                                            GridMemFenceOp>(op) ||
+                                        (order && order.getValue() != Order::relaxed);
                           return orders ? WalkResult::interrupt() : WalkResult::advance();
                         })
                         .wasInterrupted();
@@ -129,31 +133,48 @@ void KernelLowering::declareBuffers() {
       continue;
     Type element = interface.args[arg].type;
     unsigned bytes = getStorageBytes(element);
-    if (bytes == 1) {
-      b.require(Capability::StorageBuffer8BitAccess);
-      b.requireExtension("SPV_KHR_8bit_storage", /*coreSince=*/5);
-    } else if (bytes == 2) {
-      b.require(Capability::StorageBuffer16BitAccess);
+    Id variables[] = {declareBuffer(arg, element.isInteger(1) ? b.getIntType(8) : getType(element), bytes), 0};
+    b.setName(variables[0], interface.args[arg].name);
+    set(kernel.getArg(arg), variables[0]);
+    if (hasAtomicAccesses(kernel.getArg(arg))) {
+      bool isWord = element.isInteger(32) || element.isInteger(64);
+      unsigned wordBytes = bytes == 8 ? 8 : 4;
+      if (!isWord)
+        variables[1] = declareBuffer(arg, b.getIntType(8 * wordBytes), wordBytes);
+      words[kernel.getArg(arg)] = isWord ? variables[0] : variables[1];
     }
-    Id type = element.isInteger(1) ? b.getIntType(8) : getType(element);
-    Id variable = b.createVariable(StorageClass::StorageBuffer, b.getBufferType(type, bytes));
-    b.setName(variable, interface.args[arg].name);
-    b.decorate(variable, Decoration::DescriptorSet, 0u);
-    b.decorate(variable, Decoration::Binding, interface.args[arg].binding);
+    bool isCoherent = use.reads && use.writes && hasBarrier;
     // SPIR-V takes variables not to overlap unless they say so.
-    bool aliased = llvm::any_of(uses, [&](const BufferUse &other) { return mayAlias(use, other); });
-    b.decorate(variable, aliased ? Decoration::Aliased : Decoration::Restrict);
-    if (!use.writes)
-      b.decorate(variable, Decoration::NonWritable);
-    else if (!use.reads)
-      b.decorate(variable, Decoration::NonReadable);
-    // Coherent accesses pass by a compute unit's own cache (on NVIDIA each becomes an access to L2), so only
-    // buffers through which the threads of a block can exchange values carry it.
-    if (use.reads && use.writes && hasBarrier)
-      b.decorate(variable, Decoration::Coherent);
-    sharedVariables.push_back(variable);
-    set(kernel.getArg(arg), variable);
+    bool aliased = variables[1] || llvm::any_of(uses, [&](const BufferUse &other) { return mayAlias(use, other); });
+    for (Id variable : variables) {
+      if (!variable)
+        continue;
+      b.decorate(variable, aliased ? Decoration::Aliased : Decoration::Restrict);
+      if (!use.writes)
+        b.decorate(variable, Decoration::NonWritable);
+      else if (!use.reads)
+        b.decorate(variable, Decoration::NonReadable);
+      // Coherent accesses pass by a compute unit's own cache (on NVIDIA each becomes an access to L2), so only
+      // buffers through which threads can exchange values carry it.
+      if (isCoherent)
+        b.decorate(variable, Decoration::Coherent);
+    }
   }
+}
+
+/// A variable of the argument's binding.
+Id KernelLowering::declareBuffer(unsigned arg, Id element, unsigned bytes) {
+  if (bytes == 1) {
+    b.require(Capability::StorageBuffer8BitAccess);
+    b.requireExtension("SPV_KHR_8bit_storage", /*coreSince=*/5);
+  } else if (bytes == 2) {
+    b.require(Capability::StorageBuffer16BitAccess);
+  }
+  Id variable = b.createVariable(StorageClass::StorageBuffer, b.getBufferType(element, bytes));
+  b.decorate(variable, Decoration::DescriptorSet, 0u);
+  b.decorate(variable, Decoration::Binding, interface.args[arg].binding);
+  sharedVariables.push_back(variable);
+  return variable;
 }
 
 void KernelLowering::declareParameters() {
@@ -389,7 +410,8 @@ static const OpRow *findRow(Operation *op) {
   static const llvm::DenseMap<TypeID, OpRow> rows = [] {
     llvm::DenseMap<TypeID, OpRow> rows;
     for (ArrayRef<OpRow> family : {getIntegerRows(), getFloatRows(), getCastRows(), getMathRows(),
-                                   getControlFlowRows(), getIndexRows(), getMemoryRows(), getSubgroupRows()})
+                                   getControlFlowRows(), getIndexRows(), getMemoryRows(), getAtomicRows(),
+                                   getSubgroupRows()})
       for (const OpRow &row : family)
         rows.try_emplace(row.op, row);
     return rows;
@@ -403,7 +425,8 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
   if (!row)
     return unsupported(op);
   // Arrays are named where they are used: they are no values that code could choose between.
-  bool isMemoryOp = isa<LoadOp, StoreOp, SizeOp, SharedAllocOp>(op);
+  bool isMemoryOp = isa<LoadOp, StoreOp, SizeOp, SharedAllocOp, AtomicRMWOp, AtomicCASOp, AtomicLoadOp,
+                         AtomicStoreOp>(op);
   for (Value operand : op->getOperands())
     if (!isScalarType(operand.getType()) && !(isMemoryOp && isa<BufferType, SharedType>(operand.getType())))
       return unsupported(op, operand.getType());

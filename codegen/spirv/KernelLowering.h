@@ -6,7 +6,8 @@
 // global variables in the Builder.
 //
 // In registers i1 is a Boolean, the other integers are unsigned of their width, and a bf16 is the 16-bit integer of
-// its bits. In memory an i1 is a byte (in shared arrays: 32 bits).
+// its bits. In memory an i1 is a byte; in shared arrays it and all elements that are accessed
+// atomically take 32 or 64 bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,6 +54,7 @@ llvm::ArrayRef<OpRow> getMathRows();
 llvm::ArrayRef<OpRow> getControlFlowRows();
 llvm::ArrayRef<OpRow> getIndexRows();
 llvm::ArrayRef<OpRow> getMemoryRows();
+llvm::ArrayRef<OpRow> getAtomicRows();
 llvm::ArrayRef<OpRow> getSubgroupRows();
 
 class KernelLowering {
@@ -124,6 +126,8 @@ public:
 
   /// The variable of a buffer argument, or of a shared array.
   Id getArray(mlir::Value array) const { return get(array); }
+  /// The variable that shows a buffer with atomic accesses as words.
+  Id getWords(mlir::Value buffer) const { return words.lookup(buffer); }
   /// An element count, as the halves of an i64.
   Id getSizeHalves(mlir::BlockArgument buffer);
 
@@ -135,6 +139,7 @@ private:
 
   mlir::LogicalResult declareSharedArrays();
   void declareBuffers();
+  Id declareBuffer(unsigned arg, Id element, unsigned bytes);
   void declareParameters();
   Id loadParameter(unsigned arg, mlir::Type type);
   void addModes();
@@ -142,7 +147,7 @@ private:
 
   KernelInterface interface;
   Id function = 0;
-  llvm::DenseMap<mlir::Value, Id> ids;
+  llvm::DenseMap<mlir::Value, Id> ids, words;
   llvm::SmallVector<Id> interfaceVariables, sharedVariables;
   llvm::DenseMap<unsigned, Id> inputs; ///< by BuiltIn, and by BuiltIn and dimension
   Id threadIndex = 0, threadIds[3] = {};

@@ -1,47 +1,36 @@
 //===- Memory.cpp - buffers, shared arrays and barriers, on SPIR-V ---------------------===//
 
-#include "codegen/spirv/KernelLowering.h"
+#include "codegen/spirv/Memory.h"
 
 using namespace mlir;
 using namespace spv;
 
 namespace qd::spirv {
 
-namespace {
-/// An array as its accesses see it.
-struct ArrayInfo {
-  Id variable;
-  StorageClass storage;
-  Type element;
-  ArrayRef<int64_t> shape; ///< of a shared array
-
-  ArrayInfo(KernelLowering &l, Value array) : variable(l.getArray(array)) {
-    if (auto shared = dyn_cast<SharedType>(array.getType())) {
-      storage = StorageClass::Workgroup;
-      element = shared.getElementType();
-      shape = shared.getShape();
-    } else {
-      storage = StorageClass::StorageBuffer;
-      element = cast<BufferType>(array.getType()).getElementType();
-    }
+ArrayInfo::ArrayInfo(KernelLowering &l, Value array) : variable(l.getArray(array)) {
+  if (auto shared = dyn_cast<SharedType>(array.getType())) {
+    storage = StorageClass::Workgroup;
+    element = shared.getElementType();
+    shape = shared.getShape();
+    isWords = element.isInteger(1) || hasAtomicAccesses(array);
+  } else {
+    storage = StorageClass::StorageBuffer;
+    element = cast<BufferType>(array.getType()).getElementType();
   }
+}
 
-  bool isShared() const { return storage == StorageClass::Workgroup; }
-  /// The element's type in memory.
-  Id getMemoryType(KernelLowering &l) const {
-    if (!element.isInteger(1))
-      return l.getType(element);
-    return isShared() ? l.getU32Type() : l.b.getIntType(8);
-  }
-};
-} // namespace
+Id ArrayInfo::getMemoryType(KernelLowering &l) const {
+  if (isWords)
+    return l.b.getIntType(getWordBits());
+  return element.isInteger(1) ? l.b.getIntType(8) : l.getType(element);
+}
 
 //===----------------------------------------------------------------------===//
 // Subscripts
 //===----------------------------------------------------------------------===//
 
 /// The position of the subscripts' element in a row-major array, as 32 bits.
-static Id getSharedIndex(KernelLowering &l, const ArrayInfo &array, ArrayRef<Id> subscripts) {
+Id getSharedIndex(KernelLowering &l, const ArrayInfo &array, ArrayRef<Id> subscripts) {
   Id index = subscripts.front();
   for (auto [extent, subscript] : llvm::zip(array.shape.drop_front(), subscripts.drop_front())) {
     Id row = l.emitU32(Op::OpIMul, {index, l.getU32(extent)});
@@ -50,55 +39,100 @@ static Id getSharedIndex(KernelLowering &l, const ArrayInfo &array, ArrayRef<Id>
   return index;
 }
 
-static Id getElementPointer(KernelLowering &l, Value arrayValue, ValueRange operands, ArrayRef<int64_t> literals) {
-  ArrayInfo array(l, arrayValue);
+Subscript getSubscript(KernelLowering &l, const ArrayInfo &array, ValueRange operands, ArrayRef<int64_t> literals) {
   // A storage buffer is smaller than 4 GiB: unless elements are bytes, their positions fit in 31 bits.
   bool is64Bit = !array.isShared() && getStorageBytes(array.element) == 1;
   SmallVector<Id> subscripts;
+  unsigned bits = 32;
   for (int64_t literal : literals) {
     if (literal != ShapedType::kDynamic) {
       bool fits = literal <= INT32_MAX;
       if (is64Bit && !fits)
         l.b.require(Capability::Int64);
-      subscripts.push_back(l.b.getInt(is64Bit && !fits ? 64 : 32, literal));
+      bits = is64Bit && !fits ? 64 : 32;
+      subscripts.push_back(l.b.getInt(bits, literal));
       continue;
     }
     Value operand = operands.front();
     operands = operands.drop_front();
     unsigned width = operand.getType().getIntOrFloatBitWidth();
-    subscripts.push_back(l.resize(l.get(operand), width, is64Bit ? width : 32));
+    bits = is64Bit ? width : 32;
+    subscripts.push_back(l.resize(l.get(operand), width, bits));
   }
+  return {array.isShared() ? getSharedIndex(l, array, subscripts) : subscripts.front(), bits};
+}
+
+static Id getElementPointer(KernelLowering &l, const ArrayInfo &array, ValueRange operands,
+                            ArrayRef<int64_t> literals) {
   Id type = l.b.getPointerType(array.storage, array.getMemoryType(l));
+  Id subscript = getSubscript(l, array, operands, literals).id;
   if (array.isShared())
-    return l.emit(Op::OpAccessChain, type, {array.variable, getSharedIndex(l, array, subscripts)});
-  return l.emit(Op::OpAccessChain, type, {array.variable, l.getU32(0), subscripts.front()});
+    return l.emit(Op::OpAccessChain, type, {array.variable, subscript});
+  return l.emit(Op::OpAccessChain, type, {array.variable, l.getU32(0), subscript});
 }
 
 //===----------------------------------------------------------------------===//
 // Elements
 //===----------------------------------------------------------------------===//
 
+Id fromWord(KernelLowering &l, Id word, Type element) {
+  unsigned width = element.getIntOrFloatBitWidth();
+  if (element.isInteger(1))
+    return l.emitBool(Op::OpINotEqual, {word, l.getU32(0)});
+  if (element.isF16()) {
+    // A cast to a vector needs no 16-bit integers of the device.
+    Id half = l.getType(element), pair = l.emit(Op::OpBitcast, l.b.getVectorType(half, 2), word);
+    return l.emit(Op::OpCompositeExtract, half, {pair, 0});
+  }
+  if (width < 32)
+    return l.emit(Op::OpUConvert, l.getType(element), word);
+  return isa<FloatType>(element) ? l.emit(Op::OpBitcast, l.getType(element), word) : word;
+}
+
+Id toWord(KernelLowering &l, Id value, Type element) {
+  unsigned width = element.getIntOrFloatBitWidth();
+  if (element.isInteger(1))
+    return l.select(l.getU32Type(), value, l.getU32(1), l.getU32(0));
+  if (element.isF16()) {
+    Id half = l.getType(element), zero = l.b.getFloat(16, 0);
+    return l.emitU32(Op::OpBitcast, l.emit(Op::OpCompositeConstruct, l.b.getVectorType(half, 2), {value, zero}));
+  }
+  if (width < 32)
+    return l.emitU32(Op::OpUConvert, value);
+  return isa<FloatType>(element) ? l.emit(Op::OpBitcast, l.b.getIntType(width), value) : value;
+}
+
+/// The operand that makes an access volatile.
+static SmallVector<uint32_t> withVolatile(std::initializer_list<uint32_t> operands, bool isVolatile) {
+  SmallVector<uint32_t> result(operands);
+  if (isVolatile)
+    result.push_back(uint32_t(MemoryAccessMask::Volatile));
+  return result;
+}
+
 static Id emitLoad(KernelLowering &l, LoadOp op) {
   ArrayInfo array(l, op.getArray());
-  Id pointer = getElementPointer(l, op.getArray(), op.getIndices(), op.getStaticIndices());
-  Id value = l.emit(Op::OpLoad, array.getMemoryType(l), pointer);
+  Id pointer = getElementPointer(l, array, op.getIndices(), op.getStaticIndices());
+  Id value = l.emit(Op::OpLoad, array.getMemoryType(l), withVolatile({pointer}, op.getIsVolatile()));
+  if (array.isWords)
+    return fromWord(l, value, array.element);
   if (!array.element.isInteger(1))
     return value;
-  return l.emitBool(Op::OpINotEqual, {l.resize(value, array.isShared() ? 32 : 8, 32), l.getU32(0)});
+  return l.emitBool(Op::OpINotEqual, {l.resize(value, 8, 32), l.getU32(0)});
 }
 
 static void emitStore(KernelLowering &l, StoreOp op) {
   ArrayInfo array(l, op.getArray());
-  Id pointer = getElementPointer(l, op.getArray(), op.getIndices(), op.getStaticIndices());
+  Id pointer = getElementPointer(l, array, op.getIndices(), op.getStaticIndices());
   Id value = l.get(op.getValue());
-  if (array.element.isInteger(1))
-    value = l.resize(l.select(l.getU32Type(), value, l.getU32(1), l.getU32(0)), 32, array.isShared() ? 32 : 8);
-  l.b.emitVoid(Op::OpStore, {pointer, value});
+  if (array.isWords)
+    value = toWord(l, value, array.element);
+  else if (array.element.isInteger(1))
+    value = l.resize(l.select(l.getU32Type(), value, l.getU32(1), l.getU32(0)), 32, 8);
+  l.b.emitVoid(Op::OpStore, withVolatile({pointer, value}, op.getIsVolatile()));
 }
 
-/// Runs `generate` where `condition` holds. Returns the block that control comes from where it does not, and the
-/// last block of the other path.
-static std::pair<Id, Id> emitIf(KernelLowering &l, Id condition, llvm::function_ref<void()> generate) {
+std::pair<Id, Id> emitIf(KernelLowering &l, Id condition, llvm::function_ref<void()> generate) {
   Id from = l.b.getBlock(), then = l.b.createId(), merge = l.b.createId();
   l.b.emitVoid(Op::OpSelectionMerge, {merge, uint32_t(SelectionControlMask::MaskNone)});
   l.b.emitVoid(Op::OpBranchConditional, {condition, then, merge});

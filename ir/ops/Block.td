@@ -14,4 +14,15 @@ def QD_BlockSyncOp : QD_Op<"block.sync", [QD_Convergent]> {
   let assemblyFormat = "attr-dict";
 }
 
+def QD_BlockMemFenceOp : QD_Op<"block.mem_fence"> {
+  let summary = "orders the thread's memory accesses for its block";
+  let description = [{
+    Accesses to shared and global memory before it come before those after it, as the block's threads see them: a
+    fence that acquires and releases. With a relaxed atomic access behind it in one thread, which another thread's
+    relaxed atomic access reads before a fence of its own, it synchronises the two as in C++. Waits for nobody; legal
+    in divergent control flow.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 #endif

@@ -81,6 +81,12 @@ template <typename Op> static LogicalResult verifyTile(Op op) {
   return op.emitOpError() << "expected a power of two from 1 to " << maxTile << " as the tile, found " << *tile;
 }
 
+LogicalResult AssumeUniformOp::verify() {
+  if (getScope() == Scope::device)
+    return emitOpError() << "expected subgroup or block as the scope, found device";
+  return success();
+}
+
 LogicalResult ElectOp::verify() { return verifyTile(*this); }
 LogicalResult BroadcastFirstOp::verify() { return verifyTile(*this); }
 LogicalResult AllOp::verify() { return verifyTile(*this); }

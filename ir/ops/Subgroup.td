@@ -134,6 +134,7 @@ def QD_AssumeUniformOp : QD_Op<"assume_uniform", [Pure, AllTypesMatch<["value", 
   let arguments = (ins QD_Scalar:$value, QD_ScopeAttr:$scope);
   let results = (outs QD_Scalar:$result);
   let assemblyFormat = "$value `,` custom<Enum>($scope) attr-dict `:` type($value)";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -74,17 +74,19 @@ def choose_units(options, present):
     for row, executor in sorted(rows, key=lambda pair: (pair[0][4], subgroup.turn(pair[0][0]), pair[0], pair[1].name)):
         yield executor, ("subgroup", row)
 
-    flat = [(number, op, type) for number, (op, type, _) in enumerate(cases.elementwise_cases(options.seed))
-            if op.startswith(wanted or "")]
-    # These have no subgroup size: one executor of each device will do.
-    devices = {executor.device: executor for executor in reversed(present)}
-    rows = [(number, op, type, device) for number, op, type in flat for device in devices]
-    if not options.all:
-        # An op, a type and an executor each two at a time, and every case on the interpreter.
-        pairs = set(pairwise.cover([row[1:] for row in rows], random.Random(options.seed)))
-        rows = [row for row in rows if row[1:] in pairs or row[3] == "interp"]
-    for number, _, _, device in rows:
-        yield devices[device], ("elementwise", number)
+    for kind, make in cases.FLAT.items():
+        flat = [(number, op, type) for number, (op, type, _) in enumerate(make(options.seed))
+                if op.startswith(wanted or "")]
+        # These have no subgroup size: one executor of each device will do, but for atomic accesses on processors.
+        devices = {executor.device if kind == "elementwise" else executor.name: executor
+                   for executor in reversed(present)}
+        rows = [(number, op, type, device) for number, op, type in flat for device in devices]
+        if not options.all:
+            # An op, a type and an executor each two at a time, and every case on the interpreter.
+            pairs = set(pairwise.cover([row[1:] for row in rows], random.Random(options.seed)))
+            rows = [row for row in rows if row[1:] in pairs or devices[row[3]].family == "interp"]
+        for number, _, _, device in rows:
+            yield devices[device], (kind, number)
 
     # Random programs: the same for all executors of one subgroup size.
     for size in sorted(by_size):

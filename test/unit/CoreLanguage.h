@@ -181,6 +181,43 @@ inline void addReductions(Kernels &kernels) {
       }
 }
 
+/// Every kind on every type, of buffers and shared arrays, with and without a reader of the old value.
+inline void addAtomics(Kernels &kernels) {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<QDDialect>();
+  for (ArrayRef<const char *> types : {ArrayRef(integers), ArrayRef(floats)})
+    for (const char *type : types) {
+      for (unsigned kind = 0; kind <= getMaxEnumValForAtomicKind(); ++kind) {
+        if (!isLegalAtomicKind(AtomicKind(kind), mlir::parseType(type, &context)))
+          continue;
+        kernels.add(type, type, formatv(R"(
+  %s = qd.shared.alloc : !qd.shared<256x{0}>
+  %t = qd.thread_id x : i32
+  qd.atomic_store %b, %s[%t] : !qd.shared<256x{0}>
+  %v = qd.atomic_rmw {1} %a, %s[%t] acquire : !qd.shared<256x{0}>
+  %w = qd.atomic_rmw {1} %a, %s[%t] scope(subgroup) : !qd.shared<256x{0}>
+  %r = qd.atomic_rmw {1} %v, %y[%i] acq_rel : !qd.buffer<{0}>
+  %u = qd.atomic_rmw {1} %v, %y[0] release scope(block) : !qd.buffer<{0}>
+  qd.block.mem_fence)", type, stringifyAtomicKind(AtomicKind(kind))).str());
+      }
+      kernels.add(type, type, formatv(R"(
+  %s = qd.shared.alloc : !qd.shared<256x{0}>
+  %t = qd.thread_id x : i32
+  %c0 = arith.constant 0 : i32
+  %p = arith.cmpi sgt, %t, %c0 : i32
+  qd.atomic_store %b, %s[%t] if %p release : !qd.shared<256x{0}>
+  %v = qd.atomic_load %s[%t] if %p else %a acquire : !qd.shared<256x{0}>
+  %o, %ok = qd.atomic_cas %v, %b, %y[%i] if %p acq_rel scope(block) : !qd.buffer<{0}>
+  %q, %done = qd.atomic_cas %v, %b, %s[%t] : !qd.shared<256x{0}>
+  %w = qd.load volatile %x[0] : !qd.buffer<{0}>
+  qd.store volatile %w, %x[1] if %ok : !qd.buffer<{0}>
+  qd.grid.mem_fence
+  %r = arith.select %done, %o, %w : {0})", type).str());
+    }
+}
+
 } // namespace qd::test
 
 #endif

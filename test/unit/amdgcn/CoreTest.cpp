@@ -90,6 +90,12 @@ TEST_P(Core, Reductions) {
   compile(kernels);
 }
 
+TEST_P(Core, Atomics) {
+  Kernels kernels;
+  addAtomics(kernels);
+  compile(kernels);
+}
+
 TEST_P(Core, MovesIntoArithmetic) {
   Kernels kernels;
   addMovesIntoArithmetic(kernels);

@@ -30,6 +30,7 @@ public:
     if (!module)
       return;
     mlir::PassManager passes(&mlirContext);
+    passes.addPass(createExpandAtomicsPass(target));
     passes.addPass(createExpandSubgroupPass(target));
     if (mlir::succeeded(passes.run(*module)))
       lowered = lowerToLLVM(*module, target, CodegenOptions{optLevel}, context);

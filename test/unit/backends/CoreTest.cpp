@@ -48,6 +48,7 @@ Kernels getCoreLanguage(unsigned subgroupSize) {
   addMemoryAndControl(kernels);
   addVotes(kernels, subgroupSize);
   addReductions(kernels);
+  addAtomics(kernels);
   return kernels;
 }
 
