@@ -175,7 +175,7 @@ Value Expander::expandBroadcast(BroadcastOp op) {
   if (lanes == 1)
     return op.getValue();
   if (std::optional<int32_t> lane = op.getConstantLane())
-    return BroadcastOp::create(builder, op.getLoc(), op.getValue(), *lane % lanes, getClause(lanes));
+    return BroadcastOp::create(builder, op.getLoc(), op.getValue(), *lane & (lanes - 1), getClause(lanes));
   return BroadcastOp::create(builder, op.getLoc(), op.getValue(), op.getLane(), getClause(lanes));
 }
 
@@ -186,14 +186,14 @@ Value Expander::expandShuffle(ShuffleOp op) {
   if (op.getMembers()) {
     if (op.getLane())
       return {};
-    Value lane = constant(op.getLoc(), builder.getI32Type(), *op.getStaticLane() % lanes);
+    Value lane = constant(op.getLoc(), builder.getI32Type(), *op.getStaticLane() & (lanes - 1));
     return ShuffleOp::create(builder, op.getLoc(), op.getType(), op.getValue(), lane, op.getMembers(), IntegerAttr(),
                              IntegerAttr());
   }
   if (lanes == 1)
     return op.getValue();
   if (std::optional<int32_t> lane = op.getConstantLane())
-    return BroadcastOp::create(builder, op.getLoc(), op.getValue(), *lane % lanes, getClause(lanes));
+    return BroadcastOp::create(builder, op.getLoc(), op.getValue(), *lane & (lanes - 1), getClause(lanes));
   return ShuffleOp::create(builder, op.getLoc(), op.getValue(), op.getLane(), getClause(lanes));
 }
 

@@ -225,7 +225,7 @@ Values WideTile::broadcast(ValueRange values, int32_t lane) {
     return {};
   Value tile = shiftRight(thread, lanes);
   Value isSource =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, bitAnd(thread, lanes - 1), constant(lane % lanes));
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, bitAnd(thread, lanes - 1), constant(lane & (lanes - 1)));
   storeAll(b, loc, values, arrays, tile, isSource);
   staging.publish(b, loc, arrays);
   return at.each(arrays, [&](Value array) { return LoadOp::create(b, loc, array, tile); });

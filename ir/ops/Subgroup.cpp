@@ -97,29 +97,28 @@ template <typename Op> static LogicalResult verifyLane(Op op, StringRef what) {
     return failure();
   if (bool(op.getLane()) == bool(op.getStaticLane()))
     return op.emitOpError() << "expected " << what << " either as an operand or as a literal";
+  return success();
+}
+
+template <typename Op> static LogicalResult verifyDistance(Op op, StringRef what) {
+  if (failed(verifyLane(op, what)))
+    return failure();
   if (std::optional<int32_t> constant = op.getConstantLane(); constant && *constant < 0)
     return op.emitOpError() << "expected " << what << " of at least 0, found " << *constant;
   return success();
 }
 
 LogicalResult BroadcastOp::verify() { return verifyLane(*this, "a lane"); }
-LogicalResult ShuffleUpOp::verify() { return verifyLane(*this, "an offset"); }
-LogicalResult ShuffleDownOp::verify() { return verifyLane(*this, "an offset"); }
+LogicalResult RotateOp::verify() { return verifyLane(*this, "an offset"); }
+LogicalResult ShuffleUpOp::verify() { return verifyDistance(*this, "an offset"); }
+LogicalResult ShuffleDownOp::verify() { return verifyDistance(*this, "an offset"); }
 
 LogicalResult ShuffleXorOp::verify() {
-  if (failed(verifyLane(*this, "a mask")))
+  if (failed(verifyDistance(*this, "a mask")))
     return failure();
   std::optional<int32_t> mask = getConstantLane(), tile = getTile();
   if (mask && tile && *mask >= *tile)
     return emitOpError() << "mask " << *mask << " leaves the tile of " << *tile << " lanes";
-  return success();
-}
-
-LogicalResult RotateOp::verify() {
-  if (failed(verifyTile(*this)))
-    return failure();
-  if (bool(getLane()) == bool(getStaticLane()))
-    return emitOpError() << "expected an offset either as an operand or as a literal";
   return success();
 }
 

@@ -80,6 +80,13 @@ def nearest(type, exact):
 without_subnormals = set()
 
 
+def is_flushed(type, values):
+    """Where a value would be a subnormal that is not to be made."""
+    if type not in without_subnormals:
+        return np.zeros(np.shape(values), np.bool_)
+    return (values != 0) & (np.abs(values) < 2.0 ** FORMATS[type][1])
+
+
 def edges(type):
     """Values where mistakes show."""
     if type == "i1":

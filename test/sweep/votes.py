@@ -111,7 +111,7 @@ def alike(type, layout, rng):
         other = (raw ^ (raw.dtype.type(1) << bit)).view(common.dtype)
         if scalars.is_float(type):
             value = scalars.from_storage(type, other)
-            other = np.where(np.isnan(value), common, other)
+            other = np.where(np.isnan(value) | scalars.is_flushed(type, value), common, other)
     close = np.where(differs, other, common)
     if scalars.is_float(type):
         zeros = scalars.to_storage(type, np.array([0.0, -0.0]).astype(scalars.working(type)))
