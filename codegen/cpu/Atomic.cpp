@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/AtomicAccess.h"
 #include "codegen/cpu/KernelEmitter.h"
 
 using namespace mlir;
@@ -12,12 +13,6 @@ using llvm::AtomicOrdering;
 using llvm::AtomicRMWInst;
 
 namespace qd {
-
-static AtomicOrdering getOrdering(Order order) {
-  static constexpr AtomicOrdering orderings[] = {AtomicOrdering::Monotonic, AtomicOrdering::Acquire,
-                                                 AtomicOrdering::Release, AtomicOrdering::AcquireRelease};
-  return orderings[unsigned(order)];
-}
 
 //===----------------------------------------------------------------------===//
 // One lane after the other
@@ -113,39 +108,12 @@ llvm::Value *KernelEmitter::getStored(Value value, llvm::Type *storage) {
 // Accesses
 //===----------------------------------------------------------------------===//
 
-static AtomicRMWInst::BinOp getBinOp(AtomicKind kind, bool isFloat) {
-  switch (kind) {
-  case AtomicKind::add:
-    return isFloat ? AtomicRMWInst::FAdd : AtomicRMWInst::Add;
-  case AtomicKind::sub:
-    return isFloat ? AtomicRMWInst::FSub : AtomicRMWInst::Sub;
-  case AtomicKind::minsi:
-    return AtomicRMWInst::Min;
-  case AtomicKind::minui:
-    return AtomicRMWInst::UMin;
-  case AtomicKind::maxsi:
-    return AtomicRMWInst::Max;
-  case AtomicKind::maxui:
-    return AtomicRMWInst::UMax;
-  case AtomicKind::andi:
-    return AtomicRMWInst::And;
-  case AtomicKind::ori:
-    return AtomicRMWInst::Or;
-  case AtomicKind::xori:
-    return AtomicRMWInst::Xor;
-  case AtomicKind::exchange:
-    return AtomicRMWInst::Xchg;
-  default:
-    return AtomicRMWInst::BAD_BINOP; // expanded
-  }
-}
-
 void KernelEmitter::emitAtomicRMW(AtomicRMWOp op) {
   Type type = op.getType();
   llvm::Type *element = getStorageType(type);
   bool isFloat = element->isFloatingPointTy();
   auto access = [&](llvm::Value *pointer, ArrayRef<llvm::Value *> operands) -> llvm::Value * {
-    AtomicRMWInst *old = b.CreateAtomicRMW(getBinOp(op.getKind(), isFloat), pointer, operands[0],
+    AtomicRMWInst *old = b.CreateAtomicRMW(getAtomicOperation(op.getKind(), isFloat), pointer, operands[0],
                                            llvm::Align(getStorageBytes(type)), getOrdering(op.getOrder()));
     annotate(old, op.getArray());
     return op.use_empty() ? nullptr : old;

@@ -6,6 +6,7 @@
 
 #include "codegen/lower/Memory.h"
 
+#include "codegen/AtomicAccess.h"
 #include "codegen/lower/Elementwise.h"
 
 #include "llvm/IR/Metadata.h"
@@ -25,20 +26,6 @@ static llvm::SyncScope::ID getSyncScope(GPUEmitter &e, Scope scope) {
   static constexpr const char *nvptx[] = {"block", "block", "device"};
   static constexpr const char *amdgcn[] = {"wavefront", "workgroup", "agent"};
   return e.module.getContext().getOrInsertSyncScopeID((e.isNVPTX() ? nvptx : amdgcn)[unsigned(scope)]);
-}
-
-static AtomicOrdering getOrdering(Order order) {
-  switch (order) {
-  case Order::relaxed:
-    return AtomicOrdering::Monotonic;
-  case Order::acquire:
-    return AtomicOrdering::Acquire;
-  case Order::release:
-    return AtomicOrdering::Release;
-  case Order::acq_rel:
-    return AtomicOrdering::AcquireRelease;
-  }
-  return AtomicOrdering::AcquireRelease;
 }
 
 static void emitFence(GPUEmitter &e, Scope scope) {
@@ -73,41 +60,6 @@ static llvm::Align getAlign(Type element) { return llvm::Align(getStorageBytes(e
 // Accesses
 //===----------------------------------------------------------------------===//
 
-static AtomicRMWInst::BinOp getBinOp(AtomicKind kind, Type type) {
-  bool isFloat = isa<FloatType>(type);
-  switch (kind) {
-  case AtomicKind::add:
-    return isFloat ? AtomicRMWInst::FAdd : AtomicRMWInst::Add;
-  case AtomicKind::sub:
-    return isFloat ? AtomicRMWInst::FAdd : AtomicRMWInst::Sub;
-  case AtomicKind::minsi:
-    return AtomicRMWInst::Min;
-  case AtomicKind::minui:
-    return AtomicRMWInst::UMin;
-  case AtomicKind::maxsi:
-    return AtomicRMWInst::Max;
-  case AtomicKind::maxui:
-    return AtomicRMWInst::UMax;
-  case AtomicKind::minnumf:
-    return AtomicRMWInst::FMin;
-  case AtomicKind::maxnumf:
-    return AtomicRMWInst::FMax;
-  case AtomicKind::andi:
-    return AtomicRMWInst::And;
-  case AtomicKind::ori:
-    return AtomicRMWInst::Or;
-  case AtomicKind::xori:
-    return AtomicRMWInst::Xor;
-  case AtomicKind::exchange:
-    return AtomicRMWInst::Xchg;
-  case AtomicKind::mul:
-  case AtomicKind::minimumf:
-  case AtomicKind::maximumf:
-    break; // expanded on all chips
-  }
-  return AtomicRMWInst::BAD_BINOP;
-}
-
 /// Tells the AMDGPU backend what holds for a kernel's buffers: they lie in the device's own memory, in pages that its
 /// atomic units work on. Without that it makes loops of most atomics.
 static void annotate(GPUEmitter &e, AtomicRMWInst *access) {
@@ -133,14 +85,17 @@ static void lowerAtomicRMW(GPUEmitter &e, Operation *op) {
   llvm::Value *old = emitPredicated(
       e, rmw, isUsed ? llvm::PoisonValue::get(getValueType(e, element)) : nullptr, [&]() -> llvm::Value * {
         llvm::Value *value = e.get(rmw.getValue());
+        AtomicKind kind = rmw.getKind();
         // old - x is old + -x, bit for bit but for a NaN's sign.
-        if (isFloat && rmw.getKind() == AtomicKind::sub)
+        if (isFloat && kind == AtomicKind::sub) {
           value = e.b.CreateFNeg(value);
+          kind = AtomicKind::add;
+        }
         if (element.isInteger(1))
           value = e.b.CreateZExt(value, e.b.getInt8Ty());
         AtomicRMWInst *access =
-            e.b.CreateAtomicRMW(getBinOp(rmw.getKind(), element), getAddress(e, rmw, element), value, getAlign(element),
-                                getOrdering(rmw.getOrder()), getSyncScope(e, rmw.getEffectiveScope()));
+            e.b.CreateAtomicRMW(getAtomicOperation(kind, isFloat), getAddress(e, rmw, element), value,
+                                getAlign(element), getOrdering(rmw.getOrder()), getSyncScope(e, rmw.getEffectiveScope()));
         annotate(e, access);
         if (!isUsed)
           return nullptr;
