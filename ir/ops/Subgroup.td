@@ -452,7 +452,8 @@ def QD_SegmentedReduceAllOp : QD_CombineOp<"segmented_reduce_all", [], (ins AnyS
 
 def QD_YieldOp : QD_Op<"yield", [Pure, Terminator,
     ParentOneOf<["ReduceOp", "ReduceAllOp", "InclusiveScanOp", "ExclusiveScanOp", "SegmentedScanOp",
-                 "SegmentedReduceAllOp"]>]> {
+                 "SegmentedReduceAllOp", "BlockReduceOp", "BlockReduceAllOp", "BlockInclusiveScanOp",
+                 "BlockExclusiveScanOp", "BlockSegmentedScanOp"]>]> {
   let summary = "ends a `combine` region with the combined values";
   let description = [{ One value of each operand's type. }];
   let arguments = (ins Variadic<QD_Scalar>:$values);
