@@ -23,26 +23,10 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def restart_with_numpy():
-    """Where Python has no NumPy, a virtual environment gets it (--venv FOLDER, kept for the next time)."""
-    folder = sys.argv[sys.argv.index("--venv") + 1] if "--venv" in sys.argv[:-1] else None
-    python = os.path.join(folder or "", "bin", "python")
-    if not folder or os.path.realpath(sys.prefix) == os.path.realpath(folder):
-        sys.exit("the sweep needs NumPy; with --venv FOLDER it is installed there")
-    if not os.path.exists(python) or subprocess.run([python, "-c", "import numpy"]).returncode:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "numpy"], check=True)
-    os.execv(python, [python] + sys.argv)
-
-
-try:
-    import numpy as np
-except ImportError:
-    restart_with_numpy()
-
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
+import with_numpy  # noqa: E402
+
+with_numpy.ensure()
 import cases  # noqa: E402
 import executors  # noqa: E402
 import pairwise  # noqa: E402
