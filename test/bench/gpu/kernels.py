@@ -231,6 +231,42 @@ def softmax_plain():
     return "\n".join(lines)
 
 
+def softmax_wide(columns):
+    """A subgroup a row of more than 32 elements: lane l holds elements l, l + 32, ..."""
+    each = columns // 32
+    lines = ["qd.kernel @softmax%d(%%in: !qd.buffer<f32> readonly noalias, %%out: !qd.buffer<f32> noalias) block(256) {"
+             % columns, EXP_CONSTANTS, "  %c5 = arith.constant 5 : i32",
+             "  %%columns = arith.constant %d : i32" % columns]
+    lines += ["  %%c%d_ = arith.constant %d : i32" % (j, 32 * j) for j in range(1, each)]
+    lines += ["  %lane = qd.subgroup.lane_id : i32", "  %t = qd.global_thread_id x : i32",
+              "  %row = arith.shrui %t, %c5 : i32", "  %start = arith.muli %row, %columns : i32",
+              "  %p0 = arith.addi %start, %lane : i32"]
+    lines += ["  %%p%d = arith.addi %%p0, %%c%d_ : i32" % (j, j) for j in range(1, each)]
+    lines += ["  %%x%d = qd.load %%in[%%p%d] : !qd.buffer<f32>" % (j, j) for j in range(each)]
+
+    def tree(op, names, out):
+        """Combines neighbours, so that the steps wait for each other as little as possible."""
+        level = 0
+        while len(names) > 1:
+            made = ["%%%s_%d_%d" % (out, level, i) for i in range(len(names) // 2)]
+            lines.extend("  %s = %s %s, %s : f32" % (m, op, names[2 * i], names[2 * i + 1]) for i, m in enumerate(made))
+            names, level = made, level + 1
+        return names[0]
+
+    lines.append("  %%max = qd.subgroup.reduce_all maxnumf %s tile(32) : f32"
+                 % tree("arith.maxnumf", ["%%x%d" % j for j in range(each)], "m"))
+    for j in range(each):
+        lines.append("  %%d%d = arith.subf %%x%d, %%max : f32" % (j, j))
+        exp(lines, "%%d%d" % j, "e%d_" % j)
+    lines += ["  %%sum = qd.subgroup.reduce_all add %s tile(32) : f32"
+              % tree("arith.addf", ["%%e%d_" % j for j in range(each)], "s"),
+              "  %r = arith.divf %one, %sum : f32"]
+    for j in range(each):
+        lines += ["  %%y%d = arith.mulf %%e%d_, %%r : f32" % (j, j),
+                  "  qd.store %%y%d, %%out[%%p%d] : !qd.buffer<f32>" % (j, j)]
+    return "\n".join(lines + ["  qd.return", "}", ""])
+
+
 def sort_rows(name, rows):
     """`rows` rows of 32 pairs a subgroup."""
     lines = ["qd.kernel @%s(%%in: !qd.buffer<i32> readonly noalias, %%vin: !qd.buffer<i32> readonly noalias, "
@@ -271,6 +307,8 @@ def kernels():
         yield ("sum32." + type, "qdc", "sum32_" + type, sum_rows(type, 2), "n/2048", "in out")
     yield ("softmax.f32.c32", "qdc_plain", "softmax32_plain", softmax_plain(), "n/256", "in out")
     yield ("softmax.f32.c32", "qdc", "softmax32", softmax_rows(2), "n/2048", "in out")
+    for columns in (256, 1024):
+        yield ("softmax.f32.c%d" % columns, "qdc", "softmax%d" % columns, softmax_wide(columns), "rows/8", "in out")
     yield ("sort32.pairs.u32", "qdc_plain", "sort32_plain", sort_rows("sort32_plain", 1), "n/256",
            "in vin out vout")
     yield ("sort32.pairs.u32", "qdc", "sort32", sort_rows("sort32", 2), "n/512", "in vin out vout")
