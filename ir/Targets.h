@@ -46,6 +46,7 @@ enum Capability : uint32_t {
   SharedF32Add = 1 << 22,    ///< atomic additions of f32, in shared memory
   SharedF64Add = 1 << 23,    ///< of f64
   SharedFloatMinMax = 1 << 24, ///< atomic minnumf and maxnumf of f32 and f64, in shared memory
+  AsyncCopy = 1 << 26,       ///< copies from global to shared memory beside the thread
 };
 
 struct Chip {

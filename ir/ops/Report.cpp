@@ -1,0 +1,26 @@
+//===- Report.cpp - checks of prints and asserts ---------------------------------===//
+
+#include "ir/Dialect.h"
+#include "ir/PrintFormat.h"
+
+using namespace mlir;
+
+namespace qd {
+
+LogicalResult PrintOp::verify() {
+  llvm::Expected<std::vector<std::string>> pieces = splitPrintFormat(getFormat());
+  if (!pieces)
+    return emitOpError() << llvm::toString(pieces.takeError());
+  if (pieces->size() - 1 != getValues().size())
+    return emitOpError() << "text has " << pieces->size() - 1 << " placeholders '{}' for " << getValues().size()
+                         << " values";
+  return success();
+}
+
+LogicalResult AssertOp::verify() {
+  if (getMessage().contains('\0'))
+    return emitOpError() << "message has a zero character";
+  return success();
+}
+
+} // namespace qd
