@@ -55,6 +55,36 @@ bool needsUniformControl(Operation *op) {
   return !members;
 }
 
+//===----------------------------------------------------------------------===//
+// Attributes on ops of other dialects
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t maxUnrolled = 1024;
+
+LogicalResult QDDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != unrollAttribute)
+    return success();
+  if (!isa<scf::ForOp>(op))
+    return op->emitOpError() << "has '" << unrollAttribute << "', expected it on scf.for alone";
+  Attribute value = attribute.getValue();
+  if (auto text = dyn_cast<StringAttr>(value); text && text.getValue() == "full")
+    return success();
+  auto count = dyn_cast<IntegerAttr>(value);
+  if (count && count.getType().isSignlessInteger() && count.getInt() >= 1 && count.getInt() <= maxUnrolled)
+    return success();
+  return op->emitOpError() << "expected '" << unrollAttribute << "' to be \"full\" or from 1 to " << maxUnrolled
+                           << ", found " << value;
+}
+
+std::optional<UnrollHint> getUnrollHint(Operation *loop) {
+  Attribute value = loop->getAttr(unrollAttribute);
+  if (!value)
+    return std::nullopt;
+  if (auto count = dyn_cast<IntegerAttr>(value))
+    return UnrollHint{/*isFull=*/false, unsigned(count.getInt())};
+  return UnrollHint{/*isFull=*/true};
+}
+
 void registerDialects(DialectRegistry &registry) {
   registry.insert<QDDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, func::FuncDialect,
                   vector::VectorDialect>();

@@ -35,6 +35,16 @@ class Members : public mlir::OpTrait::TraitBase<ConcreteType, Members> {};
 /// Whether all lanes of an op's scope must reach it together: a convergent op without `members`.
 bool needsUniformControl(mlir::Operation *op);
 
+/// The attribute by which an scf.for is unrolled: an integer number of times, or "full".
+constexpr llvm::StringLiteral unrollAttribute = "qd.unroll";
+
+/// How often a loop is to be unrolled, 1 for never, or entirely; absent without a hint.
+struct UnrollHint {
+  bool isFull = false;
+  unsigned count = 0;
+};
+std::optional<UnrollHint> getUnrollHint(mlir::Operation *loop);
+
 /// Names the dialects that QIR consists of; a context loads each when a file first uses it.
 void registerDialects(mlir::DialectRegistry &registry);
 

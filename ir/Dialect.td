@@ -17,6 +17,7 @@ def QD_Dialect : Dialect {
   let summary = "GPU kernels with subgroup, block and grid operations as instructions";
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 

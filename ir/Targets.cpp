@@ -15,21 +15,23 @@ namespace {
 constexpr uint32_t KiB = 1024;
 
 constexpr uint32_t sm70 = MatchSync | VoteUni | LaneMaskRegister | AtomicF16Add | AtomicF32Add | AtomicF64Add |
-                          SharedF32Add | SharedF64Add;
+                          SharedF32Add | SharedF64Add | CooperativeLaunch;
 constexpr uint32_t sm80 = sm70 | ReduxSync | AsyncCopy;
 constexpr uint32_t sm90 = sm80 | AtomicBF16Add;
 
-constexpr uint32_t gfx9 = WaveShift | BpermuteWave | SharedF32Add | SharedFloatMinMax;
+constexpr uint32_t gfx9 = WaveShift | BpermuteWave | SharedF32Add | SharedFloatMinMax | CooperativeLaunch;
 constexpr uint32_t gfx908 = gfx9 | AtomicF32AddVoid;
 constexpr uint32_t gfx90a = gfx9 | RowShare | AtomicF32Add | AtomicF64Add | AtomicF64MinMax | SharedF64Add;
 constexpr uint32_t gfx950 = gfx90a | PermLaneSwap;
-constexpr uint32_t gfxRDNA = RowShare | PermLane16 | SharedF32Add | SharedFloatMinMax | AtomicF32MinMax;
+constexpr uint32_t gfxRDNA =
+    RowShare | PermLane16 | SharedF32Add | SharedFloatMinMax | AtomicF32MinMax | CooperativeLaunch;
 constexpr uint32_t gfx10 = gfxRDNA | AtomicF64MinMax;
 constexpr uint32_t gfx11 = gfxRDNA | PermLane64 | DppCarry | AtomicF32Add;
 constexpr uint32_t gfx12 = gfx11 | BpermuteWave | PermLane16Var;
 
 /// Processors have atomic additions of integers; LLVM makes loops of those of floats.
-constexpr uint32_t processor = SubWordAtomics | AtomicF32Add | AtomicF64Add | SharedF32Add | SharedF64Add;
+constexpr uint32_t processor =
+    SubWordAtomics | AtomicF32Add | AtomicF64Add | SharedF32Add | SharedF64Add | CooperativeLaunch;
 
 constexpr uint8_t anySize = 4 | 8 | 16 | 32 | 64;
 
@@ -63,7 +65,7 @@ constexpr Chip chips[] = {
     {"vulkan1.3", Backend::SPIRV, anySize, 32, 32 * KiB, GroupArithmetic, "SPIR-V 1.6"},
 
     {"native", Backend::CPU, anySize, 32, 64 * KiB, processor, "this machine's processor"},
-    {"reference", Backend::Interp, anySize, 32, 64 * KiB, 0, "the interpreter"},
+    {"reference", Backend::Interp, anySize, 32, 64 * KiB, CooperativeLaunch, "the interpreter"},
 };
 
 constexpr bool defaultsAreLegal() {
@@ -95,6 +97,10 @@ static const Chip *findChip(Backend backend, StringRef name) {
 }
 
 const Chip &getDefaultChip(Backend backend) { return *findChip(backend, backends[unsigned(backend)].defaultChip); }
+
+unsigned Target::getStaticSharedBytes() const {
+  return getBackend() == Backend::NVPTX ? std::min(chip->sharedBytes, 48 * KiB) : chip->sharedBytes;
+}
 
 std::string Target::str() const {
   if (getBackend() == Backend::NVPTX)

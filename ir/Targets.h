@@ -47,6 +47,7 @@ enum Capability : uint32_t {
   SharedF64Add = 1 << 23,    ///< of f64
   SharedFloatMinMax = 1 << 24, ///< atomic minnumf and maxnumf of f32 and f64, in shared memory
   AsyncCopy = 1 << 26,       ///< copies from global to shared memory beside the thread
+  CooperativeLaunch = 1 << 28, ///< launches that run all blocks of a grid at once
 };
 
 struct Chip {
@@ -72,6 +73,8 @@ struct Target {
 
   Backend getBackend() const { return chip->backend; }
   bool has(Capability capability) const { return chip->capabilities & capability; }
+  /// The part of the chip's shared memory that a kernel's code may ask for; more of it a launch provides.
+  unsigned getStaticSharedBytes() const;
   /// For messages: "sm_90", "gfx1100 (wave64)", "spirv (8 lanes)".
   std::string str() const;
 };

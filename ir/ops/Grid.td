@@ -21,4 +21,21 @@ def QD_GridMemFenceOp : QD_Op<"grid.mem_fence"> {
   let assemblyFormat = "attr-dict";
 }
 
+def QD_GridSyncOp : QD_Op<"grid.sync", [QD_Convergent]> {
+  let summary = "waits for all threads of the grid";
+  let description = [{
+    Also orders memory: what any thread wrote to global memory before it, every thread of the grid sees after it. All
+    threads of all blocks must reach it. It exists where a launch can have all blocks run at once: on CUDA and HIP
+    (a cooperative launch, which refuses a grid that is too large for the device), cpu, interp and sim. Vulkan, Metal
+    and OpenCL have no such launch, so that the op is an error there.
+
+    ```mlir
+    qd.store %sum, %partials[%b] : !qd.buffer<f32>
+    qd.grid.sync
+    %v = qd.load %partials[%t] : !qd.buffer<f32>
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 #endif

@@ -3,7 +3,6 @@
 #include "ir/Dialect.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -20,7 +19,7 @@ void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
 }
 
 //===----------------------------------------------------------------------===//
-// Assembly: qd.kernel @name(%x: type readonly, ...) block(x, y, z) { ... }
+// Assembly: qd.kernel @name(%x: type readonly, ...) block(x, y, z) resizable min_blocks(n) max_registers(n) { ... }
 //===----------------------------------------------------------------------===//
 
 static ParseResult parseArgument(OpAsmParser &parser, OpAsmParser::Argument &argument, int32_t &access) {
@@ -42,6 +41,17 @@ static ParseResult parseArgument(OpAsmParser &parser, OpAsmParser::Argument &arg
       return parser.emitError(location, "the same qualifier stands here twice");
     access |= flag;
   }
+}
+
+/// keyword(n), where it stands.
+static ParseResult parseHint(OpAsmParser &parser, StringRef keyword, StringAttr name, NamedAttrList &attributes) {
+  if (failed(parser.parseOptionalKeyword(keyword)))
+    return success();
+  int32_t value = 0;
+  if (parser.parseLParen() || parser.parseInteger(value) || parser.parseRParen())
+    return failure();
+  attributes.set(name, parser.getBuilder().getI32IntegerAttr(value));
+  return success();
 }
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &state) {
@@ -67,7 +77,11 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &state) {
   state.addAttribute(getArgNamesAttrName(state.name), builder.getStrArrayAttr(names));
   state.addAttribute(getArgAccessAttrName(state.name), builder.getDenseI32ArrayAttr(access));
   state.addAttribute(getBlockSizeAttrName(state.name), builder.getDenseI32ArrayAttr(blockSize));
-  if (parser.parseOptionalAttrDictWithKeyword(state.attributes))
+  if (succeeded(parser.parseOptionalKeyword("resizable")))
+    state.addAttribute(getResizableAttrName(state.name), builder.getUnitAttr());
+  if (parseHint(parser, "min_blocks", getMinBlocksAttrName(state.name), state.attributes) ||
+      parseHint(parser, "max_registers", getMaxRegistersAttrName(state.name), state.attributes) ||
+      parser.parseOptionalAttrDictWithKeyword(state.attributes))
     return failure();
 
   Region *body = state.addRegion();
@@ -95,8 +109,15 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer << ") block(";
   llvm::interleaveComma(getBlockSize(), printer);
   printer << ')';
+  if (getResizable())
+    printer << " resizable";
+  if (std::optional<uint32_t> blocks = getMinBlocks())
+    printer << " min_blocks(" << *blocks << ')';
+  if (std::optional<uint32_t> registers = getMaxRegisters())
+    printer << " max_registers(" << *registers << ')';
   printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {getSymNameAttrName(), getArgNamesAttrName(), getArgAccessAttrName(), getBlockSizeAttrName()});
+      (*this)->getAttrs(), {getSymNameAttrName(), getArgNamesAttrName(), getArgAccessAttrName(), getBlockSizeAttrName(),
+                            getResizableAttrName(), getMinBlocksAttrName(), getMaxRegistersAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
@@ -109,6 +130,14 @@ void KernelOp::print(OpAsmPrinter &printer) {
 static bool isKernelName(StringRef name) {
   auto isLegal = [](char c) { return llvm::isAlnum(c) || c == '_'; };
   return !name.empty() && !llvm::isDigit(name.front()) && llvm::all_of(name, isLegal);
+}
+
+static LogicalResult checkHint(KernelOp kernel, StringRef name, std::optional<uint32_t> value, int32_t least,
+                               int32_t most) {
+  if (!value || (int32_t(*value) >= least && int32_t(*value) <= most))
+    return success();
+  return kernel.emitOpError() << "expected " << name << " from " << least << " to " << most << ", found "
+                              << int32_t(*value);
 }
 
 LogicalResult KernelOp::verify() {
@@ -128,6 +157,9 @@ LogicalResult KernelOp::verify() {
   }
   if (threads > maxThreads)
     return emitOpError() << "block of " << threads << " threads exceeds the limit of " << maxThreads;
+  if (failed(checkHint(*this, "min_blocks", getMinBlocks(), 1, 32)) ||
+      failed(checkHint(*this, "max_registers", getMaxRegisters(), 16, 512)))
+    return failure();
 
   if (getBodyBlock().getNumArguments() != getNumArgs() || getArgAccess().size() != getNumArgs())
     return emitOpError() << "expected one name and one access entry for each of its "

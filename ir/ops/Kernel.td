@@ -23,12 +23,30 @@ def QD_KernelOp : QD_Op<"kernel", [
       qd.return
     }
     ```
+
+    Behind the block size may stand, in this order:
+
+    - `resizable`: whoever compiles the kernel may give it another block size (`qdc -block=NAME=128`). The kernel then
+      reads `block_dim` and works with any.
+    - `min_blocks(n)`, 1 to 32: so many blocks should fit a multiprocessor at once.
+    - `max_registers(n)`, 16 to 512: a thread should take no more.
+
+    The last two are hints to those compilers that hand out registers: nvptx and amdgcn heed them, the others have
+    nothing to do for them. A loop takes a hint as an attribute: `scf.for ... { ... } {qd.unroll = 4}` unrolls it
+    so many times, `"full"` entirely, where the number of its rounds is constant, and 1 not at all.
+
+    ```mlir
+    qd.kernel @sum(%x: !qd.buffer<f32> readonly, %y: !qd.buffer<f32>) block(256) resizable min_blocks(4) {
+    ```
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
     StrArrayAttr:$arg_names,
     DenseI32ArrayAttr:$arg_access,
-    DenseI32ArrayAttr:$block_size);
+    DenseI32ArrayAttr:$block_size,
+    UnitAttr:$resizable,
+    OptionalAttr<I32Attr>:$min_blocks,
+    OptionalAttr<I32Attr>:$max_registers);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
