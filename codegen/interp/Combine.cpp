@@ -1,6 +1,6 @@
 //===- Combine.cpp - reductions and scans ------------------------------------------------------===//
 //
-// All are left folds of the lanes' values, in the lanes' order, by a kind or a region. Lanes that do not exist
+// All are left folds of the lanes' values, in the lanes' order, by a kind or a region; a block's lanes are its threads. Lanes that do not exist
 // contribute nothing. A fold starts with its first value, not with the identity.
 //
 //===----------------------------------------------------------------------===//
@@ -69,41 +69,41 @@ template <typename Op> static Row foldLanes(Tile &tile) {
   return fold;
 }
 
-/// The other lanes keep poison.
-static void runReduce(Tile &tile) {
+/// The other lanes hold poison.
+template <typename Op> static void runReduce(Tile &tile) {
   if (!tile.checkCaptures())
     return;
-  Row poison(countValues<ReduceOp>(tile));
+  Row poison(countValues<Op>(tile));
   for (unsigned lane : tile.lanes())
     setRow(tile, lane, poison);
-  setRow(tile, 0, foldLanes<ReduceOp>(tile));
+  setRow(tile, 0, foldLanes<Op>(tile));
 }
 
-static void runReduceAll(Tile &tile) {
+template <typename Op> static void runReduceAll(Tile &tile) {
   if (!tile.checkCaptures())
     return;
-  Row fold = foldLanes<ReduceAllOp>(tile);
+  Row fold = foldLanes<Op>(tile);
   for (unsigned lane : tile.lanes())
     setRow(tile, lane, fold);
 }
 
-static void runInclusiveScan(Tile &tile) {
+template <typename Op> static void runInclusiveScan(Tile &tile) {
   if (!tile.checkCaptures())
     return;
   Row fold;
   for (unsigned lane : tile.lanes()) {
-    fold = append<InclusiveScanOp>(tile, fold, lane);
+    fold = append<Op>(tile, fold, lane);
     setRow(tile, lane, fold);
   }
 }
 
-static void runExclusiveScan(Tile &tile) {
+template <typename Op> static void runExclusiveScan(Tile &tile) {
   if (!tile.checkCaptures())
     return;
   Row fold;
   for (unsigned lane : tile.lanes()) {
-    setRow(tile, lane, fold.empty() ? getIdentityRow<ExclusiveScanOp>(tile, lane) : fold);
-    fold = append<ExclusiveScanOp>(tile, fold, lane);
+    setRow(tile, lane, fold.empty() ? getIdentityRow<Op>(tile, lane) : fold);
+    fold = append<Op>(tile, fold, lane);
   }
 }
 
@@ -129,20 +129,20 @@ template <typename Op> static std::optional<SmallVector<unsigned, 64>> findHeads
   return heads;
 }
 
-static void runSegmentedScan(Tile &tile) {
+template <typename Op> static void runSegmentedScan(Tile &tile) {
   if (!tile.checkCaptures())
     return;
-  auto heads = findHeads<SegmentedScanOp>(tile);
+  auto heads = findHeads<Op>(tile);
   if (!heads)
     return;
-  bool isExclusive = tile.op<SegmentedScanOp>().getExclusive();
+  bool isExclusive = tile.op<Op>().getExclusive();
   Row fold;
   for (unsigned lane : tile.lanes()) {
     if (llvm::is_contained(*heads, lane))
       fold.clear();
     if (isExclusive)
-      setRow(tile, lane, fold.empty() ? getIdentityRow<SegmentedScanOp>(tile, lane) : fold);
-    fold = append<SegmentedScanOp>(tile, fold, lane);
+      setRow(tile, lane, fold.empty() ? getIdentityRow<Op>(tile, lane) : fold);
+    fold = append<Op>(tile, fold, lane);
     if (!isExclusive)
       setRow(tile, lane, fold);
   }
@@ -167,12 +167,17 @@ static void runSegmentedReduceAll(Tile &tile) {
 }
 
 void addCombineRules(RuleTable &table) {
-  table.addTile<ReduceOp>(runReduce);
-  table.addTile<ReduceAllOp>(runReduceAll);
-  table.addTile<InclusiveScanOp>(runInclusiveScan);
-  table.addTile<ExclusiveScanOp>(runExclusiveScan);
-  table.addTile<SegmentedScanOp>(runSegmentedScan);
+  table.addTile<ReduceOp>(runReduce<ReduceOp>);
+  table.addTile<ReduceAllOp>(runReduceAll<ReduceAllOp>);
+  table.addTile<InclusiveScanOp>(runInclusiveScan<InclusiveScanOp>);
+  table.addTile<ExclusiveScanOp>(runExclusiveScan<ExclusiveScanOp>);
+  table.addTile<SegmentedScanOp>(runSegmentedScan<SegmentedScanOp>);
   table.addTile<SegmentedReduceAllOp>(runSegmentedReduceAll);
+  table.addBlock<BlockReduceOp>(runReduce<BlockReduceOp>);
+  table.addBlock<BlockReduceAllOp>(runReduceAll<BlockReduceAllOp>);
+  table.addBlock<BlockInclusiveScanOp>(runInclusiveScan<BlockInclusiveScanOp>);
+  table.addBlock<BlockExclusiveScanOp>(runExclusiveScan<BlockExclusiveScanOp>);
+  table.addBlock<BlockSegmentedScanOp>(runSegmentedScan<BlockSegmentedScanOp>);
 }
 
 } // namespace qd::interp

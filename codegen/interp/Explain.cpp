@@ -186,7 +186,7 @@ std::optional<Cause> Explainer::findPoisonedLane(const Instruction &instruction,
     std::optional<unsigned> source = rule(tile, lane);
     return find(source.value_or(lane));
   }
-  if (isa<ReduceOp>(instruction.op) && lane != 0)
+  if (isa<ReduceOp, BlockReduceOp>(instruction.op) && lane != 0)
     return std::nullopt;
   // The first lane whose evaluation of a `combine` region gave it.
   if (withRegion && !instruction.regions.empty() && !instruction.regions[0].instructions.empty())
@@ -195,7 +195,7 @@ std::optional<Cause> Explainer::findPoisonedLane(const Instruction &instruction,
         if (unsigned at = tile.firstThread + each; each != tile.lanes().front() && block.at({slot, at}).poison)
           return Cause{slot, at};
   // Scans get it from the nearest lane below.
-  bool isExclusive = isa<ExclusiveScanOp>(instruction.op) || instruction.op->hasAttr("exclusive");
+  bool isExclusive = isa<ExclusiveScanOp, BlockExclusiveScanOp>(instruction.op) || instruction.op->hasAttr("exclusive");
   for (unsigned below = isExclusive ? lane : lane + 1; below-- > 0;)
     if (std::optional<Cause> cause = find(below))
       return cause;
@@ -241,6 +241,9 @@ std::string Explainer::describeOrigin(const Instruction &instruction, unsigned t
       return text + ": lane " + llvm::utostr(lane) + " reads lane " + llvm::utostr(*source) +
              (exists ? ", which takes no part" : ", which does not exist");
     }
+    if (isa<BlockReduceOp>(op))
+      return text + ": thread 0 alone holds the result, this is thread " + llvm::utostr(lane) + " of " +
+             llvm::utostr(tile.size);
     if (isa<ReduceOp>(op))
       return text + ": lane 0 alone holds the result, this is lane " + llvm::utostr(lane) + " of " +
              llvm::utostr(tile.size);

@@ -189,6 +189,12 @@ bool Block::isDone() const {
   return llvm::all_of(subgroups, [](const Subgroup &s) { return s.state == Subgroup::State::Done; });
 }
 
+void Block::passBarrier() {
+  ++barriers;
+  if (launch.checks.races)
+    launch.races.meet(*this);
+}
+
 void Block::meet() {
   Subgroup *first = nullptr;
   unsigned waiting = 0;
@@ -233,11 +239,8 @@ void Block::meet() {
       rule(tile);
     }
   }
-  if (meeting->rule->isBlockWide) {
-    ++barriers;
-    if (launch.checks.races)
-      launch.races.meet(*this);
-  }
+  if (meeting->rule->isBarrier)
+    passBarrier();
   for (Subgroup &subgroup : subgroups)
     subgroup.resume();
 }

@@ -222,6 +222,8 @@ public:
   /// Its number in the grid, counting x fastest.
   uint64_t number() const;
   bool isDone() const;
+  /// Memory is in order among the threads of the block.
+  void passBarrier();
   /// Carries out the op that all threads of the block wait at, once they do.
   void meet();
   void fail(mlir::Operation *op, unsigned thread, const llvm::Twine &message, llvm::ArrayRef<Cause> causes = {});

@@ -49,6 +49,7 @@ struct Rule {
   ControlRule control = nullptr;
   bool isCollective = false;
   bool isBlockWide = false; ///< of a collective: its scope is the block
+  bool isBarrier = false;   ///< of a block-wide op: orders memory
 };
 
 /// The tile rule of all ops with a source rule.
@@ -81,10 +82,15 @@ public:
     addTile<Op>(moveValues);
     add<Op>().source = rule;
   }
-  /// The scope is the block; `rule` may be null.
+  /// The scope is the block.
   template <typename Op> void addBlock(TileRule rule) {
     addTile<Op>(rule);
     add<Op>().isBlockWide = true;
+  }
+  /// The scope is the block, and memory is in order behind the op; `rule` may be null.
+  template <typename Op> void addBarrier(TileRule rule) {
+    addBlock<Op>(rule);
+    add<Op>().isBarrier = true;
   }
 
 private:

@@ -3,6 +3,7 @@
 #include "codegen/interp/Machine.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -48,15 +49,15 @@ template <typename Less> static void sortLanes(Tile &tile, unsigned width, bool 
       tile.set(lane, hasPoison ? LaneValue() : row[i], i);
 }
 
-static void runBitonicSort(Tile &tile) {
-  auto op = tile.op<BitonicSortOp>();
+template <typename Op> static void runBitonicSort(Tile &tile) {
+  auto op = tile.op<Op>();
   sortLanes(tile, 1, op.getDescending(), [&](auto &a, auto &b) {
     return isLess(a[0], b[0], tile.inType(0), op.getUnsignedKeys());
   });
 }
 
-static void runBitonicSortKV(Tile &tile) {
-  auto op = tile.op<BitonicSortKVOp>();
+template <typename Op> static void runBitonicSortKV(Tile &tile) {
+  auto op = tile.op<Op>();
   sortLanes(tile, 2, op.getDescending(), [&](auto &a, auto &b) {
     if (isLess(a[0], b[0], tile.inType(0), op.getUnsignedKeys()))
       return true;
@@ -66,9 +67,66 @@ static void runBitonicSortKV(Tile &tile) {
   });
 }
 
+//===----------------------------------------------------------------------===//
+// By digits
+//===----------------------------------------------------------------------===//
+
+/// A key's place among all of its type in ascending order, which a radix sort reads its digits from.
+static uint64_t findPlace(LaneValue key, Type type, bool isUnsigned) {
+  APInt bits = toInt(key.bits, type);
+  unsigned width = bits.getBitWidth();
+  if (isa<IntegerType>(type))
+    return (isUnsigned ? bits : bits ^ APInt::getSignMask(width)).getZExtValue();
+  // Negative floats go down as their bits go up; negative NaNs leave the bottom for the top.
+  APInt place = bits.isNegative() ? ~bits : bits ^ APInt::getSignMask(width);
+  unsigned fraction = cast<FloatType>(type).getFPMantissaWidth() - 1;
+  return (place - APInt::getLowBitsSet(width, fraction)).getZExtValue();
+}
+
+static void runRadixSort(Tile &tile) {
+  auto op = tile.op<BlockRadixSortOp>();
+  struct Item {
+    LaneValue key, value;
+    uint64_t digits;
+    size_t number; ///< in the order thread, then operand
+  };
+  unsigned each = op.getKeys().size();
+  bool hasValues = !op.getValues().empty(), hasPoison = false;
+  Type type = tile.inType();
+  unsigned begin = op.getBegin().value_or(0), end = op.getEnd().value_or(type.getIntOrFloatBitWidth());
+  std::vector<Item> items;
+  for (unsigned thread : tile.lanes())
+    for (unsigned i = 0; i < each; ++i) {
+      Item &item = items.emplace_back();
+      item.number = items.size();
+      item.key = tile.get(thread, i);
+      if (hasValues)
+        item.value = tile.get(thread, each + i);
+      hasPoison |= item.key.poison;
+      uint64_t place = findPlace(item.key, type, op.getUnsignedKeys());
+      item.digits = place >> begin & llvm::maskTrailingOnes<uint64_t>(end - begin);
+    }
+  if (!hasPoison)
+    llvm::sort(items, [&](const Item &a, const Item &b) {
+      if (a.digits != b.digits)
+        return op.getDescending() ? b.digits < a.digits : a.digits < b.digits;
+      return a.number < b.number;
+    });
+  auto item = items.begin();
+  for (unsigned thread : tile.lanes())
+    for (unsigned i = 0; i < each; ++i, ++item) {
+      tile.set(thread, hasPoison ? LaneValue() : item->key, i);
+      if (hasValues)
+        tile.set(thread, hasPoison ? LaneValue() : item->value, each + i);
+    }
+}
+
 void addSortRules(RuleTable &table) {
-  table.addTile<BitonicSortOp>(runBitonicSort);
-  table.addTile<BitonicSortKVOp>(runBitonicSortKV);
+  table.addTile<BitonicSortOp>(runBitonicSort<BitonicSortOp>);
+  table.addTile<BitonicSortKVOp>(runBitonicSortKV<BitonicSortKVOp>);
+  table.addBlock<BlockBitonicSortOp>(runBitonicSort<BlockBitonicSortOp>);
+  table.addBlock<BlockBitonicSortKVOp>(runBitonicSortKV<BlockBitonicSortKVOp>);
+  table.addBlock<BlockRadixSortOp>(runRadixSort);
 }
 
 } // namespace qd::interp

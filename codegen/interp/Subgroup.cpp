@@ -175,8 +175,4 @@ void addSubgroupRules(RuleTable &table) {
   table.addControl<AssumeUniformOp>(runAssumeUniform);
 }
 
-void addBlockRules(RuleTable &table) {
-  table.addBlock<BlockSyncOp>(nullptr);
-}
-
 } // namespace qd::interp
