@@ -44,7 +44,30 @@ bool isScalarType(Type type) {
   return isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
 }
 
-unsigned getStorageBytes(Type scalar) { return (scalar.getIntOrFloatBitWidth() + 7) / 8; }
+bool isVectorType(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getRank() == 1 && !vector.isScalable() && isScalarType(vector.getElementType()) &&
+         llvm::is_contained({2, 3, 4, 8, 16}, vector.getNumElements());
+}
+
+bool isElementType(Type type) {
+  constexpr unsigned maxBytes = 16;
+  return isScalarType(type) || (isVectorType(type) && getStorageBytes(type) <= maxBytes);
+}
+
+Type getScalarOf(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector.getElementType() : type;
+}
+
+unsigned getNumScalars(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector.getNumElements() : 1;
+}
+
+unsigned getStorageBytes(Type element) {
+  return getNumScalars(element) * ((getScalarOf(element).getIntOrFloatBitWidth() + 7) / 8);
+}
 
 bool needsUniformControl(Operation *op) {
   if (!op->hasTrait<Convergent>() || isa<ActiveMaskOp>(op))
@@ -94,19 +117,59 @@ void registerDialects(DialectRegistry &registry) {
 // Types
 //===----------------------------------------------------------------------===//
 
-LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, Type elementType) {
-  if (isScalarType(elementType))
+/// Reads `<4x?xTYPE>`.
+static ParseResult parseArrayShape(AsmParser &parser, SmallVectorImpl<int64_t> &shape, Type &elementType,
+                                   bool allowDynamic) {
+  return failure(parser.parseLess() || parser.parseDimensionList(shape, allowDynamic) ||
+                 parser.parseType(elementType) || parser.parseGreater());
+}
+
+static LogicalResult verifyElement(function_ref<InFlightDiagnostic()> emitError, Type type, StringRef array) {
+  if (isElementType(type))
     return success();
-  return emitError() << "expected i1, i8, i16, i32, i64, f16, bf16, f32 or f64 as a buffer's element, found "
-                     << elementType;
+  if (isVectorType(type))
+    return emitError() << "expected at most 16 bytes as " << array << "'s element, found " << type << " of "
+                       << getStorageBytes(type);
+  return emitError() << "expected i1, i8, i16, i32, i64, f16, bf16, f32, f64 or a vector of 2, 3, 4, 8 or 16 of them as "
+                     << array << "'s element, found " << type;
+}
+
+Type BufferType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  Type elementType;
+  SMLoc location = parser.getCurrentLocation();
+  if (parseArrayShape(parser, shape, elementType, /*allowDynamic=*/true))
+    return {};
+  for (int64_t extent : shape)
+    if (!ShapedType::isDynamic(extent)) {
+      parser.emitError(location) << "expected '?' for a buffer's extents, which are known at run time, found "
+                                 << extent;
+      return {};
+    }
+  return parser.getChecked<BufferType>(location, parser.getContext(), elementType,
+                                       std::max<unsigned>(shape.size(), 1));
+}
+
+void BufferType::print(AsmPrinter &printer) const {
+  printer << "<";
+  for (unsigned i = 0; getRank() > 1 && i < getRank(); ++i)
+    printer << "?x";
+  printer << getElementType() << ">";
+}
+
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, Type elementType, unsigned rank) {
+  if (failed(verifyElement(emitError, elementType, "a buffer")))
+    return failure();
+  if (rank < 1 || rank > 3)
+    return emitError() << "expected a buffer of 1 to 3 dimensions, found " << rank;
+  return success();
 }
 
 Type SharedType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;
   Type elementType;
   SMLoc location = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
-      parser.parseType(elementType) || parser.parseGreater())
+  if (parseArrayShape(parser, shape, elementType, /*allowDynamic=*/false))
     return {};
   return parser.getChecked<SharedType>(location, parser.getContext(), shape, elementType);
 }
@@ -119,9 +182,8 @@ void SharedType::print(AsmPrinter &printer) const {
 
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape,
                                  Type elementType) {
-  if (!isScalarType(elementType))
-    return emitError() << "expected i1, i8, i16, i32, i64, f16, bf16, f32 or f64 as a shared array's element, found "
-                       << elementType;
+  if (failed(verifyElement(emitError, elementType, "a shared array")))
+    return failure();
   if (shape.empty())
     return emitError() << "expected a shape of at least one dimension, as in 64xf32";
   // A bound that every target shares keeps the products below from overflowing.

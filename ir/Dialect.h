@@ -21,8 +21,18 @@ namespace qd {
 /// i1, i8, i16, i32, i64, f16, bf16, f32 or f64.
 bool isScalarType(mlir::Type type);
 
+/// A vector of 2, 3, 4, 8 or 16 scalars.
+bool isVectorType(mlir::Type type);
+
+/// What an array may hold: a scalar, or a vector of at most 16 bytes.
+bool isElementType(mlir::Type type);
+
+/// The type of a vector's scalars, and their number; a scalar is its own, and one.
+mlir::Type getScalarOf(mlir::Type type);
+unsigned getNumScalars(mlir::Type type);
+
 /// Bytes that an element takes in memory; an i1 takes one.
-unsigned getStorageBytes(mlir::Type scalar);
+unsigned getStorageBytes(mlir::Type element);
 
 /// Marks an op that all lanes of its scope must reach together.
 template <typename ConcreteType>

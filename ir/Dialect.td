@@ -33,17 +33,26 @@ def QD_BufferType : QD_Type<"Buffer", "buffer"> {
   let summary = "a kernel's global array, with its element count";
   let description = [{
     `!qd.buffer<f32>` is an array in device memory that a kernel receives as an argument. Its element count
-    is known at run time (`qd.size`).
+    is known at run time (`qd.size`). `!qd.buffer<?x?xf32>` has 2 dimensions, row by row, and `!qd.buffer<?x?x?xf32>`
+    has 3; their extents are known at run time too.
+
+    An element is a scalar, or a vector of 2, 3, 4, 8 or 16 scalars and at most 16 bytes, `!qd.buffer<vector<4xf32>>`.
+    Its scalars stand without gaps: a vector<3xf32> takes 12 bytes. A kernel's buffer of vectors of 2, 4, 8 or 16 bytes
+    begins at a multiple of them.
   }];
-  let parameters = (ins "::mlir::Type":$elementType);
-  let assemblyFormat = "`<` $elementType `>`";
+  let parameters = (ins "::mlir::Type":$elementType, "unsigned":$rank);
+  let builders = [TypeBuilderWithInferredContext<(ins "::mlir::Type":$elementType, CArg<"unsigned", "1">:$rank), [{
+    return $_get(elementType.getContext(), elementType, rank);
+  }]>];
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 
 def QD_SharedType : QD_Type<"Shared", "shared"> {
   let summary = "an array in a block's shared memory, of static shape";
   let description = [{
-    `!qd.shared<16x16xf32>` is a row-major array that all threads of one block see.
+    `!qd.shared<16x16xf32>` is a row-major array that all threads of one block see. Its elements are those of
+    buffers.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
   let hasCustomAssemblyFormat = 1;
@@ -55,6 +64,8 @@ def QD_SharedType : QD_Type<"Shared", "shared"> {
 }
 
 def QD_Scalar : Type<CPred<"::qd::isScalarType($_self)">, "i1, i8, i16, i32, i64, f16, bf16, f32 or f64">;
+def QD_Value : Type<CPred<"::qd::isScalarType($_self) || ::qd::isVectorType($_self)">,
+                    "a scalar, or a vector of 2, 3, 4, 8 or 16 scalars">;
 def QD_Int : Type<CPred<"$_self.isSignlessInteger(32) || $_self.isSignlessInteger(64)">, "i32 or i64">;
 def QD_Array : Type<CPred<"::llvm::isa<::qd::BufferType, ::qd::SharedType>($_self)">,
                     "!qd.buffer or !qd.shared">;

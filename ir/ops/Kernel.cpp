@@ -1,6 +1,6 @@
 //===- Kernel.cpp - assembly and checks of kernels ---------------------------===//
 
-#include "ir/Dialect.h"
+#include "ir/ops/Subscripts.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -10,8 +10,17 @@ using namespace mlir;
 namespace qd {
 
 static constexpr int64_t maxThreads = 1024;
+static constexpr int32_t maxAlignment = 256;
 
 StringRef KernelOp::getArgName(unsigned i) { return cast<StringAttr>(getArgNames()[i]).getValue(); }
+
+unsigned KernelOp::getAlignment(unsigned i) {
+  Type element = getElementType(getArg(i).getType());
+  unsigned bytes = getStorageBytes(element);
+  if (!llvm::isPowerOf2_32(bytes))
+    bytes = getStorageBytes(getScalarOf(element));
+  return std::max<unsigned>(bytes, getArgAlign() ? (*getArgAlign())[i] : 1);
+}
 
 void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   for (auto [argument, name] : llvm::zip_equal(region.getArguments(), getArgNames().getAsValueRange<StringAttr>()))
@@ -22,12 +31,22 @@ void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
 // Assembly: qd.kernel @name(%x: type readonly, ...) block(x, y, z) resizable min_blocks(n) max_registers(n) { ... }
 //===----------------------------------------------------------------------===//
 
-static ParseResult parseArgument(OpAsmParser &parser, OpAsmParser::Argument &argument, int32_t &access) {
+static ParseResult parseArgument(OpAsmParser &parser, OpAsmParser::Argument &argument, int32_t &access,
+                                 int32_t &align) {
   if (parser.parseArgument(argument) || parser.parseColonType(argument.type))
     return failure();
   access = 0;
+  align = 1;
   while (true) {
     SMLoc location = parser.getCurrentLocation();
+    if (IntegerAttr bytes; align == 1) {
+      if (parseAlign(parser, bytes))
+        return failure();
+      if (bytes) {
+        align = bytes.getInt();
+        continue;
+      }
+    }
     int32_t flag = 0;
     if (succeeded(parser.parseOptionalKeyword("readonly")))
       flag = KernelOp::ReadOnly;
@@ -58,10 +77,10 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &state) {
   Builder &builder = parser.getBuilder();
   StringAttr name;
   SmallVector<OpAsmParser::Argument> arguments;
-  SmallVector<int32_t> access;
+  SmallVector<int32_t> access, align;
   if (parser.parseSymbolName(name, getSymNameAttrName(state.name), state.attributes) ||
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, [&] {
-        return parseArgument(parser, arguments.emplace_back(), access.emplace_back());
+        return parseArgument(parser, arguments.emplace_back(), access.emplace_back(), align.emplace_back());
       }))
     return failure();
 
@@ -76,6 +95,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &state) {
     names.push_back(argument.ssaName.name.drop_front());
   state.addAttribute(getArgNamesAttrName(state.name), builder.getStrArrayAttr(names));
   state.addAttribute(getArgAccessAttrName(state.name), builder.getDenseI32ArrayAttr(access));
+  if (llvm::any_of(align, [](int32_t bytes) { return bytes != 1; }))
+    state.addAttribute(getArgAlignAttrName(state.name), builder.getDenseI32ArrayAttr(align));
   state.addAttribute(getBlockSizeAttrName(state.name), builder.getDenseI32ArrayAttr(blockSize));
   if (succeeded(parser.parseOptionalKeyword("resizable")))
     state.addAttribute(getResizableAttrName(state.name), builder.getUnitAttr());
@@ -105,6 +126,8 @@ void KernelOp::print(OpAsmPrinter &printer) {
       printer << " writeonly";
     if (getAccess(i) & NoAlias)
       printer << " noalias";
+    if (getArgAlign() && (*getArgAlign())[i] != 1)
+      printer << " align(" << (*getArgAlign())[i] << ')';
   });
   printer << ") block(";
   llvm::interleaveComma(getBlockSize(), printer);
@@ -117,7 +140,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
     printer << " max_registers(" << *registers << ')';
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(), {getSymNameAttrName(), getArgNamesAttrName(), getArgAccessAttrName(), getBlockSizeAttrName(),
-                            getResizableAttrName(), getMinBlocksAttrName(), getMaxRegistersAttrName()});
+                            getResizableAttrName(), getMinBlocksAttrName(), getMaxRegistersAttrName(), getArgAlignAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
@@ -161,8 +184,9 @@ LogicalResult KernelOp::verify() {
       failed(checkHint(*this, "max_registers", getMaxRegisters(), 16, 512)))
     return failure();
 
-  if (getBodyBlock().getNumArguments() != getNumArgs() || getArgAccess().size() != getNumArgs())
-    return emitOpError() << "expected one name and one access entry for each of its "
+  if (getBodyBlock().getNumArguments() != getNumArgs() || getArgAccess().size() != getNumArgs() ||
+      (getArgAlign() && getArgAlign()->size() != getNumArgs()))
+    return emitOpError() << "expected one name, access entry and alignment for each of its "
                          << getBodyBlock().getNumArguments() << " arguments";
   llvm::StringSet<> seen;
   for (unsigned i = 0; i < getNumArgs(); ++i) {
@@ -179,6 +203,12 @@ LogicalResult KernelOp::verify() {
     if (access && !isBuffer)
       return emitOpError() << "argument '" << getArgName(i)
                            << "' is a scalar; only buffers take readonly, writeonly and noalias";
+    int32_t align = getArgAlign() ? (*getArgAlign())[i] : 1;
+    if (align != 1 && !isBuffer)
+      return emitOpError() << "argument '" << getArgName(i) << "' is a scalar; only buffers take align";
+    if (align < 1 || align > maxAlignment || !llvm::isPowerOf2_32(align))
+      return emitOpError() << "argument '" << getArgName(i) << "' has an alignment of " << align
+                           << ", expected a power of two from 1 to " << maxAlignment;
     if (access & ~(ReadOnly | WriteOnly | NoAlias))
       return emitOpError() << "argument '" << getArgName(i) << "' has unknown access bits " << access;
     if ((access & ReadOnly) && (access & WriteOnly))
@@ -190,13 +220,14 @@ LogicalResult KernelOp::verify() {
 }
 
 LogicalResult KernelOp::verifyRegions() {
-  auto isLegal = [](Type type) { return isScalarType(type) || isa<BufferType, SharedType>(type); };
+  auto isLegal = [](Type type) { return isScalarType(type) || isVectorType(type) || isa<BufferType, SharedType>(type); };
   WalkResult result = getBody().walk([&](Operation *op) {
     auto check = [&](TypeRange types, StringRef what) -> LogicalResult {
       for (Type type : types)
         if (!isLegal(type))
           return op->emitOpError() << "has a " << what << " of type " << type
-                                   << ", expected i1, i8, i16, i32, i64, f16, bf16, f32 or f64 in a kernel";
+                                   << ", expected i1, i8, i16, i32, i64, f16, bf16, f32, f64 or a vector of 2, 3, 4, 8 "
+                                      "or 16 of them in a kernel";
       return success();
     };
     if (failed(check(op->getResultTypes(), "result")))

@@ -14,7 +14,8 @@ def QD_KernelOp : QD_Op<"kernel", [
   let summary = "a function that a grid of blocks runs";
   let description = [{
     `block(x, y, z)` is the block's size in threads, 1 to 1024 in all. Arguments are scalars and buffers;
-    a buffer may be `readonly` or `writeonly`, and `noalias` promises that no other argument overlaps it.
+    a buffer may be `readonly` or `writeonly`, `noalias` promises that no other argument overlaps it, and `align(n)`, n
+    a power of two up to 256, that it begins at a multiple of n bytes, which a launch checks.
     Argument names are the kernel's interface: they are what a launch passes values by.
 
     ```mlir
@@ -46,7 +47,8 @@ def QD_KernelOp : QD_Op<"kernel", [
     DenseI32ArrayAttr:$block_size,
     UnitAttr:$resizable,
     OptionalAttr<I32Attr>:$min_blocks,
-    OptionalAttr<I32Attr>:$max_registers);
+    OptionalAttr<I32Attr>:$max_registers,
+    OptionalAttr<DenseI32ArrayAttr>:$arg_align);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -58,6 +60,8 @@ def QD_KernelOp : QD_Op<"kernel", [
     unsigned getNumArgs() { return getArgNames().size(); }
     ::llvm::StringRef getArgName(unsigned i);
     int32_t getAccess(unsigned i) { return getArgAccess()[i]; }
+    /// What a buffer argument's address is a multiple of: as declared, and by its elements.
+    unsigned getAlignment(unsigned i);
     ::mlir::Block &getBodyBlock() { return getBody().front(); }
     ::mlir::BlockArgument getArg(unsigned i) { return getBodyBlock().getArgument(i); }
 

@@ -8,10 +8,19 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def QD_SizeOp : QD_Op<"size", [Pure]> {
   let summary = "the number of elements of a buffer";
-  let description = [{ Known at launch; the same for all threads. }];
-  let arguments = (ins QD_BufferType:$buffer);
+  let description = [{
+    The same for all threads. With a number behind the buffer, the extent of that dimension, from 0: of a
+    `!qd.buffer<?x?xf32>`, 0 gives the rows and 1 the columns.
+
+    ```mlir
+    %n = qd.size %x : !qd.buffer<f32> -> i64
+    %columns = qd.size %m, 1 : !qd.buffer<?x?xf32> -> i32
+    ```
+  }];
+  let arguments = (ins QD_BufferType:$buffer, OptionalAttr<I32Attr>:$dim);
   let results = (outs QD_Int:$result);
-  let assemblyFormat = "$buffer attr-dict `:` qualified(type($buffer)) `->` type($result)";
+  let assemblyFormat = "$buffer (`,` $dim^)? attr-dict `:` qualified(type($buffer)) `->` type($result)";
+  let hasVerifier = 1;
 }
 
 def QD_SharedAllocOp : QD_Op<"shared.alloc"> {
@@ -26,10 +35,19 @@ def QD_SharedAllocOp : QD_Op<"shared.alloc"> {
 }
 
 def QD_LoadOp : QD_Op<"load", [AttrSizedOperandSegments]> {
-  let summary = "reads one element of a buffer or shared array";
+  let summary = "reads one element of a buffer or shared array, or several";
   let description = [{
     Subscripts are signed, of type i32 unless `: i64` follows them; integer literals may stand for constant
-    subscripts. With `if %p else %d` no memory is touched where %p is false and the result is %d.
+    subscripts. A buffer of two dimensions takes two, and so on.
+
+    From an array of scalars a vector is read by giving its type: its scalars are the one at the subscripts and the
+    next ones of the last dimension, which all must exist. An array of vectors is subscripted by vectors.
+
+    `align(n)`, n a power of two up to 16, promises that the address is a multiple of n bytes. Without it only the
+    alignment of a scalar is taken for granted, and what array and subscripts tell; with that of a whole vector, GPUs
+    read it at once.
+
+    With `if %p else %d` no memory is touched where %p is false and the result is %d.
 
     A `volatile` load is carried out as it stands: not left out, not merged with another, not moved out of a loop. It
     is no atomic access: it orders nothing, and races with writes.
@@ -38,28 +56,33 @@ def QD_LoadOp : QD_Op<"load", [AttrSizedOperandSegments]> {
     %v = qd.load %x[%i] if %in else %zero : !qd.buffer<f32>
     %w = qd.load %s[%row, 0] : !qd.shared<4x32xf32>
     %u = qd.load volatile %x[%i] : !qd.buffer<f32>
+    %four = qd.load %x[%i] align(16) : !qd.buffer<f32> -> vector<4xf32>
+    %m = qd.load %matrix[%row, %column] : !qd.buffer<?x?xf32>
     ```
   }];
   let arguments = (ins QD_Array:$array, Variadic<QD_Int>:$indices, DenseI64ArrayAttr:$static_indices,
-                       Optional<I1>:$predicate, Optional<QD_Scalar>:$otherwise, UnitAttr:$is_volatile);
-  let results = (outs QD_Scalar:$result);
+                       Optional<I1>:$predicate, Optional<QD_Value>:$otherwise, UnitAttr:$is_volatile,
+                       OptionalAttr<I32Attr>:$align);
+  let results = (outs QD_Value:$result);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$array, "::mlir::ValueRange":$indices)>];
 }
 
 def QD_StoreOp : QD_Op<"store", [AttrSizedOperandSegments]> {
-  let summary = "writes one element of a buffer or shared array";
+  let summary = "writes one element of a buffer or shared array, or several";
   let description = [{
-    Subscripts as in `qd.load`. With `if %p` no memory is touched where %p is false. A `volatile` store is carried out
-    as it stands.
+    Subscripts, vectors and `align` as in `qd.load`. With `if %p` no memory is touched where %p is false. A `volatile`
+    store is carried out as it stands.
 
     ```mlir
     qd.store %v, %y[%i] if %in : !qd.buffer<f32>
+    qd.store %four, %y[%i] align(16) : vector<4xf32> -> !qd.buffer<f32>
     ```
   }];
-  let arguments = (ins QD_Scalar:$value, QD_Array:$array, Variadic<QD_Int>:$indices,
-                       DenseI64ArrayAttr:$static_indices, Optional<I1>:$predicate, UnitAttr:$is_volatile);
+  let arguments = (ins QD_Value:$value, QD_Array:$array, Variadic<QD_Int>:$indices,
+                       DenseI64ArrayAttr:$static_indices, Optional<I1>:$predicate, UnitAttr:$is_volatile,
+                       OptionalAttr<I32Attr>:$align);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$value, "::mlir::Value":$array,

@@ -14,8 +14,7 @@ Type getElementType(Type array) {
   return cast<SharedType>(array).getElementType();
 }
 
-ParseResult parseSubscripts(OpAsmParser &parser, Subscripts &subscripts) {
-  subscripts.type = parser.getBuilder().getI32Type();
+ParseResult parseSubscriptList(OpAsmParser &parser, Subscripts &subscripts) {
   auto parseOne = [&]() -> ParseResult {
     OpAsmParser::UnresolvedOperand operand;
     OptionalParseResult isOperand = parser.parseOptionalOperand(operand);
@@ -26,15 +25,19 @@ ParseResult parseSubscripts(OpAsmParser &parser, Subscripts &subscripts) {
     }
     return parser.parseInteger(subscripts.literals.emplace_back());
   };
-  if (parser.parseLSquare() || parser.parseCommaSeparatedList(parseOne))
+  return parser.parseCommaSeparatedList(parseOne);
+}
+
+ParseResult parseSubscripts(OpAsmParser &parser, Subscripts &subscripts) {
+  subscripts.type = parser.getBuilder().getI32Type();
+  if (parser.parseLSquare() || parseSubscriptList(parser, subscripts))
     return failure();
   if (succeeded(parser.parseOptionalColon()) && parser.parseType(subscripts.type))
     return failure();
   return parser.parseRSquare();
 }
 
-void printSubscripts(OpAsmPrinter &printer, OperandRange indices, ArrayRef<int64_t> literals) {
-  printer << '[';
+void printSubscriptList(OpAsmPrinter &printer, OperandRange indices, ArrayRef<int64_t> literals) {
   auto next = indices.begin();
   llvm::interleaveComma(literals, printer, [&](int64_t literal) {
     if (literal == dynamic)
@@ -42,22 +45,43 @@ void printSubscripts(OpAsmPrinter &printer, OperandRange indices, ArrayRef<int64
     else
       printer << literal;
   });
-  if (!indices.empty() && !indices.front().getType().isInteger(32))
-    printer << " : " << indices.front().getType();
+}
+
+void printSubscripts(OpAsmPrinter &printer, OperandRange indices, ArrayRef<int64_t> literals, Type type) {
+  printer << '[';
+  printSubscriptList(printer, indices, literals);
+  if (!indices.empty())
+    type = indices.front().getType();
+  if (type && !type.isInteger(32))
+    printer << " : " << type;
   printer << ']';
+}
+
+ParseResult parseAlign(OpAsmParser &parser, IntegerAttr &align) {
+  if (failed(parser.parseOptionalKeyword("align")))
+    return success();
+  int32_t bytes = 0;
+  if (parser.parseLParen() || parser.parseInteger(bytes) || parser.parseRParen())
+    return failure();
+  align = parser.getBuilder().getI32IntegerAttr(bytes);
+  return success();
 }
 
 ParseResult parseArrayType(OpAsmParser &parser, Type &type) {
   SMLoc location;
   if (parser.parseColon() || parser.getCurrentLocation(&location) || parser.parseType(type))
     return failure();
+  return checkArrayType(parser, location, type);
+}
+
+ParseResult checkArrayType(OpAsmParser &parser, SMLoc location, Type type) {
   if (!isa<BufferType, SharedType>(type))
     return parser.emitError(location) << "expected !qd.buffer or !qd.shared, found " << type;
   return success();
 }
 
 LogicalResult verifyAccess(Operation *op, Type array, OperandRange indices, ArrayRef<int64_t> literals,
-                           Type element) {
+                           Type element, bool takesVectors) {
   int64_t operands = llvm::count(literals, dynamic);
   if (operands != int64_t(indices.size()))
     return op->emitOpError() << "expected " << operands << " subscript operands, found " << indices.size();
@@ -68,7 +92,8 @@ LogicalResult verifyAccess(Operation *op, Type array, OperandRange indices, Arra
   ArrayRef<int64_t> shape;
   if (auto shared = dyn_cast<SharedType>(array))
     shape = shared.getShape();
-  size_t rank = shape.empty() ? 1 : shape.size();
+  auto buffer = dyn_cast<BufferType>(array);
+  size_t rank = buffer ? buffer.getRank() : shape.size();
   if (literals.size() != rank)
     return op->emitOpError() << "expected " << rank << " subscripts for " << array << ", found " << literals.size();
   for (auto [i, literal] : llvm::enumerate(literals)) {
@@ -77,15 +102,35 @@ LogicalResult verifyAccess(Operation *op, Type array, OperandRange indices, Arra
     if (literal < 0 || (!shape.empty() && literal >= shape[i]))
       return op->emitOpError() << "subscript " << literal << " is out of bounds of " << array;
   }
-  if (element != getElementType(array))
+  Type expected = getElementType(array);
+  if (element == expected)
+    return success();
+  if (!takesVectors || getScalarOf(element) != expected)
     return op->emitOpError() << "value has type " << element << ", expected the element type of " << array;
+  if (!isElementType(element))
+    return op->emitOpError() << "value of type " << element << " takes " << getStorageBytes(element)
+                             << " bytes, expected at most 16";
+  int64_t last = literals.back();
+  if (!shape.empty() && !ShapedType::isDynamic(last) && last + getNumScalars(element) > shape.back())
+    return op->emitOpError() << "elements " << last << " to " << last + getNumScalars(element) - 1
+                             << " are not all within " << array;
   return success();
 }
 
+LogicalResult verifyAlign(Operation *op, std::optional<uint32_t> align, unsigned most) {
+  if (!align || (llvm::isPowerOf2_32(*align) && *align <= most))
+    return success();
+  return op->emitOpError() << "expected an alignment that is a power of two from 1 to " << most << ", found "
+                           << int32_t(*align);
+}
+
 int32_t getDeclaredAccess(Value array) {
-  auto argument = dyn_cast<BlockArgument>(array);
-  if (!argument)
-    return 0;
+  while (Operation *op = array.getDefiningOp()) {
+    if (!isa<ViewOp, ReinterpretOp>(op))
+      return 0;
+    array = op->getOperand(0);
+  }
+  auto argument = cast<BlockArgument>(array);
   auto kernel = dyn_cast<KernelOp>(argument.getOwner()->getParentOp());
   if (!kernel || kernel.getArgAccess().size() <= argument.getArgNumber())
     return 0;

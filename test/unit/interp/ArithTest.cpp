@@ -202,8 +202,8 @@ TEST(Memory, sizesAndBools) {
 
 TEST(Load, unknownOpsAndTypes) {
   EXPECT_EQ(Program("qd.kernel @k() block(1) {\n%i = arith.constant 0 : index\nqd.return\n}").diagnostics,
-            "'arith.constant' op has a result of type 'index', expected i1, i8, i16, i32, i64, f16, bf16, f32 or f64 in a "
-            "kernel\n");
+            "'arith.constant' op has a result of type 'index', expected i1, i8, i16, i32, i64, f16, bf16, f32, f64 or a "
+            "vector of 2, 3, 4, 8 or 16 of them in a kernel\n");
   EXPECT_EQ(Program("qd.kernel @k() block(1) {\n%i = arith.constant 0 : i32\n"
                     "scf.execute_region {\nscf.yield\n}\nqd.return\n}").diagnostics,
             "'scf.execute_region' op is not one that the interpreter runs\n");
