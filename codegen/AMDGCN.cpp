@@ -91,6 +91,19 @@ void setAMDGCNKernelABI(Function &function, const Target &target, unsigned numTh
   function.addFnAttr("uniform-work-group-size", "true");
 }
 
+void setAMDGCNKernelHints(Function &function, const Target &target, unsigned numThreads,
+                          std::optional<unsigned> minBlocks, std::optional<unsigned> maxRegisters) {
+  if (maxRegisters)
+    function.addFnAttr("amdgpu-num-vgpr", std::to_string(*maxRegisters));
+  if (!minBlocks)
+    return;
+  // LLVM ignores what no chip of the family can do: 8 waves on each of a multiprocessor's 4 units, from gfx10 on 16.
+  constexpr unsigned units = 4;
+  unsigned most = target.has(PermLane16) ? 16 : 8;
+  unsigned waves = divideCeil(*minBlocks * divideCeil(numThreads, target.subgroupSize), units);
+  function.addFnAttr("amdgpu-waves-per-eu", std::to_string(std::min(waves, most)));
+}
+
 namespace {
 /// A value that the hardware or the runtime passes to a kernel unless the attribute says that it is unused.
 struct ImplicitInput {

@@ -28,6 +28,10 @@ void setAMDGCNModuleABI(llvm::Module &module, const llvm::TargetMachine &machine
 /// Makes `function` a kernel for blocks of exactly `numThreads` threads, compiled for `target`.
 void setAMDGCNKernelABI(llvm::Function &function, const Target &target, unsigned numThreads);
 
+/// So many blocks should fit a multiprocessor at once, and a thread take no more registers.
+void setAMDGCNKernelHints(llvm::Function &function, const Target &target, unsigned numThreads,
+                          std::optional<unsigned> minBlocks, std::optional<unsigned> maxRegisters);
+
 } // namespace qd
 
 #endif

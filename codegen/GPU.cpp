@@ -8,6 +8,7 @@
 #include "codegen/AMDGCN.h"
 #include "codegen/Codegen.h"
 #include "codegen/Interface.h"
+#include "codegen/LoopHint.h"
 #include "codegen/OptionLock.h"
 #include "codegen/SelectLast.h"
 #include "codegen/TargetMachine.h"
@@ -22,14 +23,24 @@ using namespace mlir;
 
 namespace qd {
 
-static void setKernelAttributes(llvm::Function &function, const KernelInterface &interface, const Target &target) {
+/// What a thread can have on any chip of the backend; a hint beyond it says nothing.
+static constexpr unsigned mostRegistersNVPTX = 255;
+
+static void setKernelAttributes(llvm::Function &function, KernelOp kernel, const KernelInterface &interface,
+                                const Target &target) {
   auto [x, y, z] = interface.block;
+  std::optional<uint32_t> blocks = kernel.getMinBlocks(), registers = kernel.getMaxRegisters();
   if (target.getBackend() == Backend::NVPTX) {
+    if (blocks)
+      function.addFnAttr("nvvm.minctasm", std::to_string(*blocks));
+    if (registers)
+      function.addFnAttr("nvvm.maxnreg", std::to_string(std::min(*registers, mostRegistersNVPTX)));
     function.addFnAttr("nvvm.reqntid", llvm::join(ArrayRef<std::string>{std::to_string(x), std::to_string(y),
                                                                       std::to_string(z)}, ","));
     return;
   }
   setAMDGCNKernelABI(function, target, x * y * z);
+  setAMDGCNKernelHints(function, target, x * y * z, blocks, registers);
 }
 
 /// Kernels call nothing, so only function passes have work to do.
@@ -50,8 +61,10 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
   llvm::FunctionPassManager passes =
       builder.buildFunctionSimplificationPipeline(levels[optLevel], llvm::ThinOrFullLTOPhase::None);
   for (llvm::Function &function : module)
-    if (!function.isDeclaration())
+    if (!function.isDeclaration()) {
       passes.run(function, functions);
+      unrollMarkedLoops(function, functions, optLevel);
+    }
 }
 
 std::unique_ptr<llvm::Module> lowerToLLVM(ModuleOp module, const Target &target, const CodegenOptions &options,
@@ -73,7 +86,7 @@ std::unique_ptr<llvm::Module> lowerToLLVM(ModuleOp module, const Target &target,
     KernelInterface interface = describeKernel(kernel, target);
     if (failed(checkParameters(kernel, interface, target)) || failed(emitter.emitKernel(kernel, interface)))
       return nullptr;
-    setKernelAttributes(*emitter.getFunction(), interface, target);
+    setKernelAttributes(*emitter.getFunction(), kernel, interface, target);
   }
 
   std::string errors;

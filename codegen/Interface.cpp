@@ -69,8 +69,8 @@ static StringRef getSubgroupFeature(Operation *op) {
       .Default([](Operation *) { return ""; });
 }
 
-bool hasAtomicAccesses(Value array) {
-  return llvm::any_of(array.getUsers(), llvm::IsaPred<AtomicRMWOp, AtomicCASOp, AtomicLoadOp, AtomicStoreOp>);
+bool isCooperative(KernelOp kernel) {
+  return kernel.getBody().walk([](GridSyncOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
 /// The feature that 64-bit atomic accesses of the array need; on SPIR-V alone are they one.
@@ -78,14 +78,6 @@ static StringRef getAtomicFeature(Value array, Type element, const Target &targe
   if (target.getBackend() != Backend::SPIRV || element.getIntOrFloatBitWidth() != 64 || !hasAtomicAccesses(array))
     return "";
   return isa<SharedType>(array.getType()) ? "shared_int64_atomics" : "int64_atomics";
-}
-
-/// Bytes that an element of a shared array takes. SPIR-V keeps an i1, and elements that are accessed atomically, in at
-/// least 32 bits: narrower ones are a feature of the device.
-static unsigned getSharedElementBytes(SharedAllocOp alloc, const Target &target) {
-  Type element = alloc.getType().getElementType();
-  bool isWord = target.getBackend() == Backend::SPIRV && (element.isInteger(1) || hasAtomicAccesses(alloc));
-  return std::max(getStorageBytes(element), isWord ? 4u : 1u);
 }
 
 static std::vector<std::string> collectFeatures(KernelOp kernel, const Target &target) {
@@ -134,12 +126,9 @@ KernelInterface describeKernel(KernelOp kernel, const Target &target) {
   interface.localSize = kernel.getNumThreads();
   if (isSPIRV)
     interface.localSize = llvm::alignTo(interface.localSize, target.subgroupSize);
-  kernel.getBody().walk([&](SharedAllocOp alloc) {
-    SharedType type = alloc.getType();
-    unsigned elementBytes = getSharedElementBytes(alloc, target);
-    interface.sharedBytes =
-        llvm::alignTo(interface.sharedBytes, elementBytes) + type.getNumElements() * elementBytes;
-  });
+  interface.sharedBytes = SharedStorage(kernel, target).getBytes();
+  if (interface.sharedBytes > target.getStaticSharedBytes())
+    interface.dynamicSharedBytes = interface.sharedBytes;
   for (unsigned i = 0; i < kernel.getNumArgs(); ++i) {
     ArgInterface arg;
     arg.name = kernel.getArgName(i).str();
@@ -153,6 +142,8 @@ KernelInterface describeKernel(KernelOp kernel, const Target &target) {
     interface.args.push_back(std::move(arg));
   }
   layOutParameters(interface);
+  interface.isResizable = kernel.getResizable();
+  interface.isCooperative = isCooperative(kernel);
   interface.features = collectFeatures(kernel, target);
   return interface;
 }
@@ -201,6 +192,12 @@ std::string printInterface(llvm::ArrayRef<KernelInterface> kernels) {
           if (kernel.localSize != kernel.block[0] * kernel.block[1] * kernel.block[2])
             json.attribute("local_size", kernel.localSize);
           json.attribute("shared_bytes", kernel.sharedBytes);
+          if (kernel.dynamicSharedBytes)
+            json.attribute("dynamic_shared_bytes", kernel.dynamicSharedBytes);
+          if (kernel.isResizable)
+            json.attribute("resizable", true);
+          if (kernel.isCooperative)
+            json.attribute("cooperative", true);
           json.attributeArray("args", [&] {
             for (const ArgInterface &arg : kernel.args)
               json.object([&] {

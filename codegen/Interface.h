@@ -10,6 +10,7 @@
 #define QD_CODEGEN_INTERFACE_H
 
 #include "ir/Dialect.h"
+#include "ir/SharedStorage.h"
 #include "ir/Targets.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -38,6 +39,8 @@ struct KernelInterface {
   unsigned subgroupSize = 0;
   unsigned localSize = 0; ///< threads that a block is started with; SPIR-V: whole subgroups, in one dimension
   unsigned sharedBytes = 0;
+  unsigned dynamicSharedBytes = 0; ///< the part of it that the launch provides
+  bool isResizable = false, isCooperative = false;
   std::vector<ArgInterface> args;
   unsigned paramsBytes = 0;
   bool paramsInBuffer = false;
@@ -45,8 +48,11 @@ struct KernelInterface {
   std::vector<std::string> features; ///< what the device must support: "int64", "subgroup_arithmetic", ...
 };
 
-/// Whether the kernel accesses a buffer or shared array by atomic_* ops.
-bool hasAtomicAccesses(mlir::Value array);
+/// Whether the kernel's blocks wait for each other, so that a launch has to run all of them at once.
+bool isCooperative(KernelOp kernel);
+
+/// Blocks that interp, cpu and sim run at once: a bound on memory.
+constexpr unsigned maxCooperativeBlocks = 4096;
 
 KernelInterface describeKernel(KernelOp kernel, const Target &target);
 

@@ -29,6 +29,11 @@ public:
     auto kernel = llvm::find_if(kernels, [&](const KernelInterface &k) { return k.name == name; });
     if (kernel == kernels.end())
       return llvm::createStringError(llvm::formatv("no kernel '{0}' in this module", name));
+    uint64_t blocks = uint64_t(grid[0]) * grid[1] * grid[2];
+    if (kernel->isCooperative && blocks > maxCooperativeBlocks)
+      return llvm::createStringError(
+          llvm::formatv("the grid has {0} blocks, sim runs at most {1} of a kernel with 'qd.grid.sync'", blocks,
+                        maxCooperativeBlocks));
     SmallVector<SimArg> parameters;
     for (auto [arg, interface] : llvm::zip_equal(args, kernel->args)) {
       if (!arg.isBuffer) {
@@ -57,14 +62,16 @@ std::unique_ptr<HostProgram> createSimProgram(ModuleOp module, const Target &tar
   simOptions.chip = target.chip->name.str();
   simOptions.waveSize = target.subgroupSize;
   simOptions.membersMustArrive = true;
+  std::vector<KernelInterface> kernels;
+  for (KernelOp kernel : module.getOps<KernelOp>()) {
+    kernels.push_back(describeKernel(kernel, target));
+    simOptions.dynamicSharedBytes = std::max<uint64_t>(simOptions.dynamicSharedBytes, kernels.back().dynamicSharedBytes);
+  }
   llvm::Expected<std::unique_ptr<SimProgram>> program = SimProgram::create(*lowered, simOptions);
   if (!program) {
     module.emitError() << "sim of " << target.str() << ": " << llvm::toString(program.takeError());
     return nullptr;
   }
-  std::vector<KernelInterface> kernels;
-  for (KernelOp kernel : module.getOps<KernelOp>())
-    kernels.push_back(describeKernel(kernel, target));
   return std::make_unique<SimDevice>(std::move(*program), std::move(kernels));
 }
 

@@ -1,5 +1,6 @@
 //===- CApi.cpp - the C interface over the C++ one ------------------------------------------------===//
 
+#include "compiler/BlockSizes.h"
 #include "compiler/Compiler.h"
 #include "compiler/Session.h"
 #include "compiler/Pipeline.h"
@@ -43,6 +44,7 @@ qdcResult qdcCompile(const void *qir, size_t size, const char *name, const qdcCo
   converted.subgroupSize = options->subgroupSize;
   converted.optLevel = options->optLevel;
   converted.stripQir = options->stripQir;
+  converted.blocks = options->blocks ? options->blocks : "";
   result->result = qd::compile({static_cast<const char *>(qir), size}, name ? name : "<input>", converted);
   return result;
 }
@@ -106,7 +108,7 @@ static bool load(qdcHostModule_ &host, StringRef qir, StringRef name, const qdcH
     return false;
   }
   mlir::ModuleOp module = host.session.parse(qir, name);
-  if (!module)
+  if (!module || !qd::resizeBlocks(host.session, module, options.blocks ? options.blocks : ""))
     return false;
   qd::HostOptions hostOptions;
   hostOptions.optLevel = std::min(options.optLevel, 3u);

@@ -5,6 +5,7 @@
 #include "codegen/Codegen.h"
 #include "codegen/Interface.h"
 #include "codegen/cpu/CPU.h"
+#include "compiler/BlockSizes.h"
 #include "compiler/Bundle.h"
 #include "compiler/Pipeline.h"
 #include "compiler/Ptxas.h"
@@ -72,6 +73,13 @@ static std::string print(ModuleOp module) {
   module.print(stream);
   stream << "\n";
   return text;
+}
+
+static std::vector<KernelInterface> describeKernels(ModuleOp module, const Target &target) {
+  std::vector<KernelInterface> kernels;
+  for (KernelOp kernel : module.getOps<KernelOp>())
+    kernels.push_back(describeKernel(kernel, target));
+  return kernels;
 }
 
 FailureOr<OwningOpRef<ModuleOp>> Compilation::expand(const Target &target) {
@@ -164,13 +172,6 @@ FailureOr<std::string> Compilation::emitCode(ModuleOp expanded, const Target &ta
   return failure();
 }
 
-static std::vector<KernelInterface> describeKernels(ModuleOp module, const Target &target) {
-  std::vector<KernelInterface> kernels;
-  for (KernelOp kernel : module.getOps<KernelOp>())
-    kernels.push_back(describeKernel(kernel, target));
-  return kernels;
-}
-
 /// One target's entry of a bundle.
 FailureOr<std::string> Compilation::emitVariant(const Target &target) {
   FailureOr<OwningOpRef<ModuleOp>> expanded = expand(target);
@@ -247,7 +248,10 @@ FailureOr<std::vector<KernelStats>> Compilation::count(const Target &target) {
   Backend backend = target.getBackend();
   if (backend != Backend::NVPTX && backend != Backend::AMDGCN && backend != Backend::SPIRV)
     return refuse(target, options.emit);
-  FailureOr<std::string> code = emit(target, backend == Backend::SPIRV ? "spirv" : "asm");
+  FailureOr<OwningOpRef<ModuleOp>> expanded = expand(target);
+  if (failed(expanded))
+    return failure();
+  FailureOr<std::string> code = emitCode(**expanded, target, backend == Backend::SPIRV ? "spirv" : "asm");
   if (failed(code))
     return failure();
   if (backend == Backend::SPIRV)
@@ -255,6 +259,11 @@ FailureOr<std::vector<KernelStats>> Compilation::count(const Target &target) {
   if (backend == Backend::AMDGCN)
     return countAMDGCN(*code);
   std::vector<KernelStats> stats = countPTX(*code);
+  // Shared memory that launches provide has no size in the code.
+  for (const KernelInterface &kernel : describeKernels(**expanded, target))
+    for (KernelStats &counted : stats)
+      if (kernel.dynamicSharedBytes && counted.kernel == kernel.name)
+        counted.sharedBytes = kernel.dynamicSharedBytes;
   // Without ptxas, or one that knows the chip, registers stay unknown.
   if (findPtxas()) {
     llvm::Expected<Assembled> assembled = assemblePTX(*code, target, options.optLevel);
@@ -357,7 +366,7 @@ static FailureOr<std::string> run(Session &session, std::string_view qir, std::s
   if (failed(requests))
     return failure();
   ModuleOp module = session.parse(StringRef(qir.data(), qir.size()), StringRef(name.data(), name.size()));
-  if (!module)
+  if (!module || !resizeBlocks(session, module, options.blocks))
     return failure();
   if (options.emit == "qir")
     return print(module);
@@ -398,7 +407,7 @@ CompileResult compile(std::string_view qir, std::string_view name, const Compile
 std::string describeTargets() {
   std::string text = "target  chip        subgroup sizes          shared memory  known as\n";
   for (const Chip &chip : getChips())
-    text += llvm::formatv("{0,-7} {1,-11} {2,-23} {3,3} KiB        {4}\n", getBackendName(chip.backend), chip.name,
+    text += llvm::formatv("{0,-7} {1,-11} {2,-23} {3,4} KiB       {4}\n", getBackendName(chip.backend), chip.name,
                           listSubgroupSizes(chip), chip.sharedBytes / 1024, chip.note);
   return text;
 }

@@ -28,6 +28,8 @@ struct CompileOptions {
   bool stripQir = false;
   /// What to do about collective ops in divergent control flow: "error", "warn" or "allow".
   std::string divergent = "error";
+  /// Block sizes of resizable kernels, "NAME=128,NAME=32x8"; "" for those that the kernels name.
+  std::string blocks;
   /// Passes that report their choices, as in `-Rpass=expand`; "" for none.
   std::string remarks;
 };

@@ -21,6 +21,10 @@ LogicalResult runPipeline(ModuleOp module, const Target &target, const PipelineO
   passes.addPass(createExpandAtomicsPass(target));
   // No reductions and no tiles wider than the target's subgroup are left.
   passes.addPass(createExpandSubgroupPass(target, options.remarks));
+  // Shared arrays have their places.
+  passes.addPass(createShareStoragePass(target));
+  // The target has the memory and the launches that are asked for.
+  passes.addPass(createCheckLimitsPass(target));
   return passes.run(module);
 }
 

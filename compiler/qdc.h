@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Version of this interface; raised by one on any incompatible change. */
-#define QDC_API_VERSION 1
+#define QDC_API_VERSION 2
 QDC_API uint32_t qdcApiVersion(void);
 
 /* ---- compiling ---------------------------------------------------------------------------------- */
@@ -35,6 +35,7 @@ typedef struct qdcCompileOptions {
   uint32_t subgroupSize;   /* lanes; 0 for each target's default */
   uint32_t optLevel;       /* 0..3 */
   uint32_t stripQir;       /* non-zero leaves the QIR out of a bundle */
+  const char *blocks;      /* block sizes of resizable kernels, "sum=128,scan=32x8"; null for the kernels' own */
 } qdcCompileOptions;
 
 /* Fills in the defaults: no targets, "qdb", default subgroup, level 2. */
@@ -62,6 +63,7 @@ typedef struct qdcHostOptions {
   uint32_t optLevel;      /* 0..3; ignored by interp */
   uint32_t threads;       /* threads of the cpu device; 0 for one a processor */
   const char *checks;     /* interp: comma-separated checks, "all" or null for the default set */
+  const char *blocks;     /* as in qdcCompileOptions */
 } qdcHostOptions;
 
 QDC_API void qdcInitHostOptions(qdcHostOptions *options);

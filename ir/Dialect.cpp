@@ -2,6 +2,8 @@
 
 #include "ir/Dialect.h"
 
+#include "ir/SharedStorage.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -84,7 +86,21 @@ bool needsUniformControl(Operation *op) {
 
 static constexpr int64_t maxUnrolled = 1024;
 
+static LogicalResult verifyStorage(Operation *op, Attribute value) {
+  if (!isa<SharedAllocOp>(op))
+    return op->emitOpError() << "has '" << storageAttribute << "', expected it on qd.shared.alloc alone";
+  constexpr int64_t limit = int64_t(1) << 30;
+  auto place = dyn_cast<DenseI64ArrayAttr>(value);
+  if (place && place.size() == 2 && place[0] >= 0 && place[1] >= 0 && place[1] < limit &&
+      place[1] % sharedArrayAlignment == 0)
+    return success();
+  return op->emitOpError() << "expected '" << storageAttribute << "' to be a piece's number and an offset in it, a "
+                           << "multiple of " << sharedArrayAlignment << " bytes, found " << value;
+}
+
 LogicalResult QDDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == storageAttribute)
+    return verifyStorage(op, attribute.getValue());
   if (attribute.getName() != unrollAttribute)
     return success();
   if (!isa<scf::ForOp>(op))

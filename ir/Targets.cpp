@@ -37,17 +37,17 @@ constexpr uint8_t anySize = 4 | 8 | 16 | 32 | 64;
 
 constexpr Chip chips[] = {
     // name, backend, sizes, default, shared, capabilities, note
-    {"sm_70", Backend::NVPTX, 32, 32, 48 * KiB, sm70, "V100"},
-    {"sm_72", Backend::NVPTX, 32, 32, 48 * KiB, sm70, "Xavier"},
-    {"sm_75", Backend::NVPTX, 32, 32, 48 * KiB, sm70, "T4, RTX 20"},
-    {"sm_80", Backend::NVPTX, 32, 32, 48 * KiB, sm80, "A100 (default)"},
-    {"sm_86", Backend::NVPTX, 32, 32, 48 * KiB, sm80, "A10, RTX 30"},
-    {"sm_87", Backend::NVPTX, 32, 32, 48 * KiB, sm80, "Orin"},
-    {"sm_89", Backend::NVPTX, 32, 32, 48 * KiB, sm80, "L4, L40, RTX 40"},
-    {"sm_90", Backend::NVPTX, 32, 32, 48 * KiB, sm90, "H100, H200"},
-    {"sm_100", Backend::NVPTX, 32, 32, 48 * KiB, sm90, "B200"},
-    {"sm_103", Backend::NVPTX, 32, 32, 48 * KiB, sm90, "B300"},
-    {"sm_120", Backend::NVPTX, 32, 32, 48 * KiB, sm90, "RTX 50"},
+    {"sm_70", Backend::NVPTX, 32, 32, 96 * KiB, sm70, "V100"},
+    {"sm_72", Backend::NVPTX, 32, 32, 96 * KiB, sm70, "Xavier"},
+    {"sm_75", Backend::NVPTX, 32, 32, 64 * KiB, sm70, "T4, RTX 20"},
+    {"sm_80", Backend::NVPTX, 32, 32, 163 * KiB, sm80, "A100 (default)"},
+    {"sm_86", Backend::NVPTX, 32, 32, 99 * KiB, sm80, "A10, RTX 30"},
+    {"sm_87", Backend::NVPTX, 32, 32, 163 * KiB, sm80, "Orin"},
+    {"sm_89", Backend::NVPTX, 32, 32, 99 * KiB, sm80, "L4, L40, RTX 40"},
+    {"sm_90", Backend::NVPTX, 32, 32, 227 * KiB, sm90, "H100, H200"},
+    {"sm_100", Backend::NVPTX, 32, 32, 227 * KiB, sm90, "B200"},
+    {"sm_103", Backend::NVPTX, 32, 32, 227 * KiB, sm90, "B300"},
+    {"sm_120", Backend::NVPTX, 32, 32, 99 * KiB, sm90, "RTX 50"},
 
     {"gfx906", Backend::AMDGCN, 64, 64, 64 * KiB, gfx9, "MI50"},
     {"gfx908", Backend::AMDGCN, 64, 64, 64 * KiB, gfx908, "MI100"},
@@ -60,12 +60,12 @@ constexpr Chip chips[] = {
     {"gfx1200", Backend::AMDGCN, 32 | 64, 32, 64 * KiB, gfx12, "RX 9060"},
     {"gfx1201", Backend::AMDGCN, 32 | 64, 32, 64 * KiB, gfx12, "RX 9070"},
 
-    {"vulkan1.1", Backend::SPIRV, anySize, 32, 32 * KiB, 0, "SPIR-V 1.3 (default)"},
-    {"vulkan1.2", Backend::SPIRV, anySize, 32, 32 * KiB, 0, "SPIR-V 1.5"},
-    {"vulkan1.3", Backend::SPIRV, anySize, 32, 32 * KiB, GroupArithmetic, "SPIR-V 1.6"},
+    {"vulkan1.1", Backend::SPIRV, anySize, 32, 64 * KiB, 0, "SPIR-V 1.3 (default)"},
+    {"vulkan1.2", Backend::SPIRV, anySize, 32, 64 * KiB, 0, "SPIR-V 1.5"},
+    {"vulkan1.3", Backend::SPIRV, anySize, 32, 64 * KiB, GroupArithmetic, "SPIR-V 1.6"},
 
-    {"native", Backend::CPU, anySize, 32, 64 * KiB, processor, "this machine's processor"},
-    {"reference", Backend::Interp, anySize, 32, 64 * KiB, CooperativeLaunch, "the interpreter"},
+    {"native", Backend::CPU, anySize, 32, 1024 * KiB, processor, "this machine's processor"},
+    {"reference", Backend::Interp, anySize, 32, 1024 * KiB, CooperativeLaunch, "the interpreter"},
 };
 
 constexpr bool defaultsAreLegal() {

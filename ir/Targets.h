@@ -55,7 +55,7 @@ struct Chip {
   Backend backend;
   uint8_t subgroupSizes;       ///< the legal sizes, or-ed: each is its own bit
   uint8_t defaultSubgroupSize;
-  uint32_t sharedBytes;        ///< static shared memory of a block
+  uint32_t sharedBytes;        ///< shared memory that a block can have
   uint32_t capabilities;       ///< or-ed Capability bits
   llvm::StringLiteral note;    ///< for `qdc --list-targets`
 

@@ -6,7 +6,7 @@
 // Input invariant: a verified module without calls, before or after expansions.
 //
 // Output invariant: the module is unchanged. Every collective op but those with `members` is reached by all lanes of
-// its scope, or by a condition that comes from memory, of which a warning told, as of such values in combine regions;
+// its scope (a barrier of the grid by all blocks), or by a condition that comes from memory, of which a warning told, as of such values in combine regions;
 // with the policies warn and allow the author answers for all conditions.
 //
 //===----------------------------------------------------------------------===//
@@ -73,8 +73,15 @@ static void noteSource(InFlightDiagnostic &diagnostic, Value value, Scope scope,
 void CheckUniformityPass::checkControl(Operation *collective, const UniformityAnalysis &analysis) {
   Scope scope = analysis.getRequiredScope(collective);
   UniformityAnalysis::Control control = analysis.getControl(collective, scope);
-  if (control.divergence == Divergence::Uniform)
+  if (control.divergence == Divergence::Uniform) {
+    Operation *source = isa<GridSyncOp>(collective) ? analysis.findBlockSource(collective) : nullptr;
+    if (!source)
+      return;
+    InFlightDiagnostic diagnostic = report(collective, Divergence::Varying);
+    diagnostic << "expected control flow that all blocks take alike, found a condition that depends on the block";
+    diagnostic.attachNote(source->getLoc()) << "it depends on '" << source->getName() << "'";
     return;
+  }
   InFlightDiagnostic diagnostic = report(collective, control.divergence);
   diagnostic << "expected control flow that is uniform in the " << stringifyEnum(scope) << ", found a condition that "
              << describe(control.divergence);

@@ -102,7 +102,7 @@ static bool endsWait(Operation *op, ArrayRef<Operation *> loads) {
     return store.getIsVolatile() ||
            llvm::any_of(loads, [&](Operation *load) { return cast<LoadOp>(load).getArray() == store.getArray(); });
   return isa<AtomicRMWOp, AtomicCASOp, AtomicLoadOp, AtomicStoreOp, BlockSyncOp, BlockMemFenceOp, GridMemFenceOp,
-             SubgroupSyncOp, SubgroupMemFenceOp>(op);
+             GridSyncOp, SubgroupSyncOp, SubgroupMemFenceOp>(op);
 }
 
 static void check(scf::WhileOp loop) {

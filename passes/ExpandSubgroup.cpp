@@ -145,11 +145,6 @@ LogicalResult Expander::checkWideTile(Operation *op, int32_t tile) {
 
 LogicalResult Expander::check() {
   bool isLegal = true;
-  if (staging.bytes > int64_t(target.chip->sharedBytes)) {
-    kernel.emitOpError() << "shared arrays of " << staging.bytes << " bytes exceed the " << target.chip->sharedBytes
-                         << " of a block on " << target.str();
-    isLegal = false;
-  }
   kernel.walk([&](Operation *op) {
     std::optional<int32_t> tile = getTile(op);
     if (tile && failed(checkTile(op, *tile)))

@@ -10,6 +10,8 @@ void registerPasses() {
   mlir::registerPass([] { return createCheckWaitsPass(); });
   mlir::registerPass([] { return createExpandAtomicsPass(); });
   mlir::registerPass([] { return createExpandSubgroupPass(); });
+  mlir::registerPass([] { return createShareStoragePass(); });
+  mlir::registerPass([] { return createCheckLimitsPass(); });
 }
 
 } // namespace qd

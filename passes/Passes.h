@@ -35,6 +35,12 @@ std::unique_ptr<mlir::Pass> createCheckWaitsPass();
 /// -expand-atomics: the target has an instruction for each atomic_rmw that is left.
 std::unique_ptr<mlir::Pass> createExpandAtomicsPass(const Target &target = {});
 
+/// -share-storage: shared arrays that are never needed at the same time have one place.
+std::unique_ptr<mlir::Pass> createShareStoragePass(const Target &target = {});
+
+/// -check-limits: the target has the shared memory and the launches that kernels need.
+std::unique_ptr<mlir::Pass> createCheckLimitsPass(const Target &target = {});
+
 /// Makes the passes known to qdc-opt by their flags.
 void registerPasses();
 

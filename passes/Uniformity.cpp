@@ -256,6 +256,31 @@ static SmallVector<Value> getInfluences(Value value) {
   return influences;
 }
 
+Operation *UniformityAnalysis::findBlockSource(Operation *op) const {
+  llvm::SetVector<Value> pending;
+  for (Operation *branch = op->getParentOp(); branch && !branch->hasTrait<OpTrait::IsIsolatedFromAbove>();
+       branch = branch->getParentOp()) {
+    if (auto ifOp = dyn_cast<scf::IfOp>(branch))
+      pending.insert(ifOp.getCondition());
+    else if (auto loop = dyn_cast<scf::WhileOp>(branch))
+      pending.insert(loop.getConditionOp().getCondition());
+    else if (auto loop = dyn_cast<scf::ForOp>(branch))
+      for (Value bound : {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+        pending.insert(bound);
+  }
+  for (size_t next = 0; next < pending.size(); ++next) {
+    Operation *source = pending[next].getDefiningOp();
+    if (isa_and_nonnull<BlockIdOp, GlobalThreadIdOp>(source))
+      return source;
+    // What stands in memory, nobody knows.
+    if (isa_and_nonnull<LoadOp, AtomicLoadOp, AtomicRMWOp, AtomicCASOp>(source))
+      continue;
+    for (Value influence : getInfluences(pending[next]))
+      pending.insert(influence);
+  }
+  return nullptr;
+}
+
 Operation *UniformityAnalysis::findSource(Value value, Scope scope) const {
   Divergence wanted = getDivergence(value, scope);
   llvm::SetVector<Value> pending;

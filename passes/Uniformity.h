@@ -45,6 +45,10 @@ public:
   /// The op that makes `value` differ: a thread id, a load. Null where none is found.
   mlir::Operation *findSource(mlir::Value value, Scope scope) const;
 
+  /// The op by which blocks may differ in whether they reach `op`: one that numbers blocks or their threads. Null where
+  /// no condition is computed from such a number.
+  mlir::Operation *findBlockSource(mlir::Operation *op) const;
+
 private:
   struct State {
     Divergence subgroup = Divergence::Uniform;

@@ -30,6 +30,8 @@ struct VariantRequest {
   std::string targets;
   uint32_t subgroupSize = 0;
   uint32_t optLevel = 2;
+  /// Block sizes that differ from the program's own; "" for none.
+  std::string blocks;
   /// Picks a variant out of a bundle.
   std::function<Expected<const Variant *>(const Bundle &)> match;
 };

@@ -71,7 +71,7 @@ Expected<const Compiler *> Compiler::get() {
 Expected<std::vector<uint8_t>> Compiler::compileToBundle(const std::vector<uint8_t> &qir,
                                                          const std::string &name, const std::string &targets,
                                                          unsigned subgroupSize, unsigned optLevel,
-                                                         std::string &warnings) const {
+                                                         const std::string &blocks, std::string &warnings) const {
   qdcCompileOptions options = {};
   options.structSize = sizeof options;
   initCompileOptions(&options);
@@ -80,6 +80,7 @@ Expected<std::vector<uint8_t>> Compiler::compileToBundle(const std::vector<uint8
   options.subgroupSize = subgroupSize;
   options.optLevel = optLevel;
   options.stripQir = 1;
+  options.blocks = blocks.c_str();
   qdcResult result = compile(qir.data(), qir.size(), name.c_str(), &options);
   if (!result)
     return fail("the compiler gave no result for '", name, "'");

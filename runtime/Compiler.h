@@ -31,10 +31,11 @@ struct Compiler {
   /// this code or the executable, in ../lib of either, or on the system's search path.
   static Expected<const Compiler *> get();
 
-  /// Compiles QIR text or bytecode to a bundle for `targets` ("nvptx:sm_90").
+  /// Compiles QIR text or bytecode to a bundle for `targets` ("nvptx:sm_90"), with the block sizes of `blocks`.
   Expected<std::vector<uint8_t>> compileToBundle(const std::vector<uint8_t> &qir, const std::string &name,
                                                  const std::string &targets, unsigned subgroupSize,
-                                                 unsigned optLevel, std::string &warnings) const;
+                                                 unsigned optLevel, const std::string &blocks,
+                                                 std::string &warnings) const;
 };
 
 } // namespace qd::rt

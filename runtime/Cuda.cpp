@@ -91,6 +91,7 @@ Expected<Cuda> loadCuda() {
   get(driver.launch, "cuLaunchKernel");
   get(driver.launchCooperative, "cuLaunchCooperativeKernel");
   get(driver.functionSetAttribute, "cuFuncSetAttribute");
+  get(driver.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   get(driver.eventCreate, "cuEventCreate");
   get(driver.eventRecord, "cuEventRecord");
   get(driver.eventSynchronize, "cuEventSynchronize");
@@ -156,6 +157,7 @@ DeviceResult openCuda(std::optional<unsigned> index, const DeviceOptions &option
   driver.makeCurrent = [setCurrent = cuda->contextSetCurrent, context] { return setCurrent(context); };
   driver.release = [release = cuda->contextRelease, device] { release(device); };
   driver.statusText = [cuda = *cuda](int code) { return cuda.statusText(code); };
+  driver.multiprocessors = static_cast<unsigned>(facts->multiprocessors);
   unsigned sm = facts->sm;
   return std::unique_ptr<Device>(new DriverDevice(
       name, facts->description(), text("nvptx:sm_", sm), std::move(driver), facts->limits,

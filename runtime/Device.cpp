@@ -103,6 +103,17 @@ Error checkGrid(const Kernel &kernel, Grid grid, const LaunchLimits &limits, con
   return Error::success();
 }
 
+Expected<Occupancy> Module::findOccupancy(const Kernel &) {
+  return fail(deviceName, " does not tell how many blocks run at once");
+}
+
+Expected<Occupancy> Module::occupancy(std::string_view name) {
+  const Kernel *kernel = moduleInterface.find(name);
+  if (!kernel)
+    return fail("the module has no kernel '", name, "'", suggestion(name, kernelNames(moduleInterface)));
+  return findOccupancy(*kernel);
+}
+
 Expected<double> Module::launch(std::string_view name, Grid grid, const std::vector<Argument> &arguments) {
   const Kernel *kernel = moduleInterface.find(name);
   if (!kernel)
@@ -171,16 +182,19 @@ Expected<Variant> variantFor(const Program &program, const VariantRequest &reque
   std::string why = text("'", program.name, "' is no bundle, so it must be compiled");
   if (isBundle(program.bytes.data(), program.bytes.size())) {
     auto variant = take(program.bytes, bundle);
-    if (variant || bundle.qir.empty())
+    if (request.blocks.empty() && (variant || bundle.qir.empty()))
       return variant;
-    why = text(variant.message(), "; so its QIR must be compiled");
+    if (bundle.qir.empty())
+      return fail("'", program.name, "' holds no QIR, which other block sizes are compiled from");
+    why = request.blocks.empty() ? text(variant.message(), "; so its QIR must be compiled")
+                                 : text("other block sizes than those of '", program.name, "' must be compiled");
     qir = &bundle.qir;
   }
   auto compiler = Compiler::get();
   if (!compiler)
     return fail(why, ", and ", compiler.message());
   auto compiled = (*compiler)->compileToBundle(*qir, program.name, request.targets, request.subgroupSize,
-                                               request.optLevel, warnings);
+                                               request.optLevel, request.blocks, warnings);
   if (!compiled)
     return compiled.error();
   Bundle made;

@@ -73,6 +73,8 @@ struct DeviceOptions {
   uint32_t threads = 0;
   /// The interpreter's checks, comma-separated; empty for its default set.
   std::string checks;
+  /// Block sizes of resizable kernels, "sum=128,scan=32x8": programs are compiled for them where they are loaded.
+  std::string blocks;
 };
 
 /// The largest grid and block that a device launches.
@@ -80,6 +82,15 @@ struct LaunchLimits {
   std::array<uint64_t, 3> grid = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
   uint32_t blockThreads = 1024;
   uint64_t sharedBytes = UINT64_MAX;
+};
+
+/// How many blocks of a kernel run at the same time.
+struct Occupancy {
+  /// On one multiprocessor, as far as threads, registers and shared memory allow.
+  uint64_t blocks = 0;
+  uint64_t multiprocessors = 0;
+
+  uint64_t total() const { return blocks * multiprocessors; }
 };
 
 class Module {
@@ -91,6 +102,8 @@ public:
 
   /// Runs a kernel to its end and returns the seconds that the device took.
   Expected<double> launch(std::string_view kernel, Grid grid, const std::vector<Argument> &arguments);
+  /// Fails on devices that do not tell.
+  Expected<Occupancy> occupancy(std::string_view kernel);
 
 protected:
   Module(Interface interface, LaunchLimits limits, std::string device)
@@ -98,6 +111,7 @@ protected:
   /// The arguments fit the kernel's parameters and the grid fits the limits.
   virtual Expected<double> doLaunch(const Kernel &kernel, Grid grid,
                                     const std::vector<Argument> &arguments) = 0;
+  virtual Expected<Occupancy> findOccupancy(const Kernel &kernel);
 
   std::string moduleWarnings;
 

@@ -71,17 +71,14 @@ public:
 protected:
   Expected<double> doLaunch(const Kernel &kernel, Grid grid,
                             const std::vector<Argument> &arguments) override {
-    driver.makeCurrent();
-    void *function = nullptr;
-    if (int code = driver.moduleGetFunction(&function, handle, kernel.name.c_str()))
-      return fail("the ", device, " module has no kernel '", kernel.name, "': ", driver.statusText(code));
-    auto failed = [&](int code) {
-      return fail("kernel '", kernel.name, "' failed on ", device, ": ", driver.statusText(code));
-    };
-    if (kernel.dynamicSharedBytes > defaultSharedBytes && driver.functionSetAttribute)
-      if (int code = driver.functionSetAttribute(function, maxDynamicSharedAttribute,
-                                                 static_cast<int>(kernel.dynamicSharedBytes)))
-        return failed(code);
+    auto found = findFunction(kernel);
+    if (!found)
+      return found.error();
+    void *function = *found;
+    auto failed = [&](int code) { return failure(kernel, code); };
+    if (kernel.cooperative)
+      if (Error error = checkResidency(kernel, grid))
+        return error;
 
     // Every value lies little-endian in a slot of its own; the driver reads as many bytes as the parameter
     // has.
@@ -125,7 +122,48 @@ protected:
     return milliseconds / 1e3;
   }
 
+  Expected<Occupancy> findOccupancy(const Kernel &kernel) override {
+    auto function = findFunction(kernel);
+    if (!function)
+      return function.error();
+    if (!driver.occupancy || !driver.multiprocessors)
+      return Module::findOccupancy(kernel);
+    int blocks = 0;
+    if (int code = driver.occupancy(&blocks, *function, static_cast<int>(kernel.blockThreads()),
+                                    kernel.dynamicSharedBytes))
+      return failure(kernel, code);
+    return Occupancy{static_cast<uint64_t>(blocks), driver.multiprocessors};
+  }
+
 private:
+  Error failure(const Kernel &kernel, int code) {
+    return fail("kernel '", kernel.name, "' failed on ", device, ": ", driver.statusText(code));
+  }
+
+  /// The kernel, with the shared memory that its launches will ask for.
+  Expected<void *> findFunction(const Kernel &kernel) {
+    driver.makeCurrent();
+    void *function = nullptr;
+    if (int code = driver.moduleGetFunction(&function, handle, kernel.name.c_str()))
+      return fail("the ", device, " module has no kernel '", kernel.name, "': ", driver.statusText(code));
+    if (kernel.dynamicSharedBytes > defaultSharedBytes && driver.functionSetAttribute)
+      if (int code = driver.functionSetAttribute(function, maxDynamicSharedAttribute,
+                                                 static_cast<int>(kernel.dynamicSharedBytes)))
+        return failure(kernel, code);
+    return function;
+  }
+
+  /// Blocks that wait for each other all run at once, or for ever.
+  Error checkResidency(const Kernel &kernel, Grid grid) {
+    auto most = findOccupancy(kernel);
+    uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
+    // What the driver does not tell, its cooperative launch checks for itself.
+    if (most && blocks > most->total())
+      return fail("the grid has ", blocks, " blocks, ", device, " runs at most ", most->total(), " of kernel '",
+                  kernel.name, "' at once, which waits for its whole grid");
+    return Error::success();
+  }
+
   const Driver &driver;
   std::string device;
   void *handle;
@@ -155,7 +193,7 @@ Expected<std::unique_ptr<Buffer>> DriverDevice::allocate(size_t bytes) {
 Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
   std::string warnings;
   auto variant =
-      variantFor(program, {name(), targets, options.subgroupSize, options.optLevel, match}, warnings);
+      variantFor(program, {name(), targets, options.subgroupSize, options.optLevel, options.blocks, match}, warnings);
   if (!variant)
     return variant.error();
 

@@ -35,6 +35,7 @@ struct Driver {
                            unsigned blockY, unsigned blockZ, unsigned sharedBytes, void *stream,
                            void **parameters) = nullptr;
   int (*functionSetAttribute)(void *function, int attribute, int value) = nullptr;
+  int (*occupancy)(int *blocks, void *function, int blockThreads, size_t dynamicSharedBytes) = nullptr;
 
   /// Makes the device the calling thread's.
   std::function<int()> makeCurrent;
@@ -44,6 +45,8 @@ struct Driver {
   std::function<std::string(int)> statusText;
   /// Options of moduleLoad for an error log; 0 where there are none.
   int errorLogOption = 0, errorLogSizeOption = 0;
+  /// 0 where the driver does not tell.
+  unsigned multiprocessors = 0;
 };
 
 class DriverDevice : public Device {

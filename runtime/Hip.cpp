@@ -11,13 +11,14 @@ namespace qd::rt {
 namespace {
 
 // Values of the HIP interface, fixed by its ABI: what it says on a machine without an AMD GPU.
-enum : int { errorNoDevice = 100, errorInvalidDevice = 101 };
+enum : int { errorNoDevice = 100, errorInvalidDevice = 101, attributeMultiprocessors = 63 };
 
 struct Hip {
   int (*init)(unsigned);
   int (*deviceCount)(int *);
   int (*setDevice)(int);
   int (*deviceProperties)(void *, int);
+  int (*deviceAttribute)(int *, int, int) = nullptr;
   const char *(*errorName)(int);
   const char *(*errorString)(int);
   Driver driver;
@@ -68,6 +69,8 @@ Expected<Hip> loadHip() {
   if (error)
     return error;
   (void)library->get(driver.launchCooperative, "hipModuleLaunchCooperativeKernel");
+  (void)library->get(driver.occupancy, "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor");
+  (void)library->get(hip.deviceAttribute, "hipDeviceGetAttribute");
   if (int code = hip.init(0)) {
     bool none = code == errorNoDevice || code == errorInvalidDevice;
     return fail("the HIP runtime ", none ? "finds no AMD GPU: " : "does not start: ", hip.statusText(code));
@@ -123,6 +126,9 @@ DeviceResult openHip(std::optional<unsigned> index, const DeviceOptions &options
   Driver driver = hip->driver;
   driver.makeCurrent = [setDevice = hip->setDevice, number] { return setDevice(static_cast<int>(number)); };
   driver.statusText = [hip = *hip](int code) { return hip.statusText(code); };
+  int multiprocessors = 0;
+  if (hip->deviceAttribute && !hip->deviceAttribute(&multiprocessors, attributeMultiprocessors, static_cast<int>(number)))
+    driver.multiprocessors = static_cast<unsigned>(multiprocessors);
   std::string chip = facts->chip;
   std::string target = "amdgcn:" + chip.substr(0, chip.find(':'));
   uint32_t lanes = options.subgroupSize;

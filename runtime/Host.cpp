@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <thread>
 
 namespace qd::rt {
 
@@ -38,8 +39,9 @@ private:
 class HostModule : public Module {
 public:
   HostModule(const Compiler &compiler, qdcHostModule handle, Interface interface, const std::string &device,
-             std::string warnings)
-      : Module(std::move(interface), {}, device), compiler(compiler), device(device), handle(handle) {
+             std::string warnings, uint32_t threads)
+      : Module(std::move(interface), {}, device), compiler(compiler), device(device), handle(handle),
+        threads(threads) {
     moduleWarnings = std::move(warnings);
   }
   ~HostModule() override { compiler.hostUnload(handle); }
@@ -75,10 +77,18 @@ protected:
     return taken.count();
   }
 
+  /// A processor carries out one block after the other.
+  Expected<Occupancy> findOccupancy(const Kernel &kernel) override {
+    if (device != "cpu")
+      return Module::findOccupancy(kernel);
+    return Occupancy{1, threads ? threads : std::max(1u, std::thread::hardware_concurrency())};
+  }
+
 private:
   const Compiler &compiler;
   std::string device;
   qdcHostModule handle;
+  uint32_t threads;
 };
 
 class HostDevice : public Device {
@@ -117,6 +127,7 @@ public:
     hostOptions.optLevel = options.optLevel;
     hostOptions.threads = options.threads;
     hostOptions.checks = options.checks.empty() ? nullptr : options.checks.c_str();
+    hostOptions.blocks = options.blocks.c_str();
     char *diagnostics = nullptr;
     qdcHostModule handle =
         compiler.hostLoad(source->data(), source->size(), program.name.c_str(), &hostOptions, &diagnostics);
@@ -132,7 +143,7 @@ public:
       return interface.error();
     }
     return std::unique_ptr<Module>(
-        new HostModule(compiler, handle, std::move(*interface), deviceName, std::move(said)));
+        new HostModule(compiler, handle, std::move(*interface), deviceName, std::move(said), options.threads));
   }
 
 private:

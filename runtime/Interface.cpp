@@ -156,6 +156,7 @@ Expected<Kernel> parseKernel(const Json &json, size_t index) {
   kernel.sharedBytes = reader.number("shared_bytes", false).value_or(0);
   kernel.dynamicSharedBytes = reader.number("dynamic_shared_bytes", false).value_or(0);
   kernel.cooperative = reader.boolean("cooperative");
+  kernel.resizable = reader.boolean("resizable");
   kernel.paramsBytes = reader.number("params_bytes", false, 1u << 16).value_or(0);
   std::string params = reader.string("params", false);
   if (params == "buffer")

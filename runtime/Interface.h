@@ -48,6 +48,8 @@ struct Kernel {
   uint32_t dynamicSharedBytes = 0;
   /// All blocks must be resident at once.
   bool cooperative = false;
+  /// The kernel may be compiled for another block size (DeviceOptions::blocks).
+  bool resizable = false;
   std::vector<Parameter> parameters;
 
   // Vulkan.

@@ -38,7 +38,7 @@ public:
     // The chip that has group arithmetic, which not every device of its Vulkan version offers.
     bool hasArithmetic = facts.subgroupOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
     const char *target = facts.apiMinor >= 3 && hasArithmetic ? "spirv:vulkan1.3" : "spirv";
-    VariantRequest request{name(), target, wanted, options.optLevel, [&](const Bundle &bundle) {
+    VariantRequest request{name(), target, wanted, options.optLevel, options.blocks, [&](const Bundle &bundle) {
                              return matchVulkan(bundle, smallest, largest, wanted, facts.apiMinor,
                                                 [&](const Variant &variant) { return runs(variant); });
                            }};

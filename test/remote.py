@@ -34,6 +34,8 @@ $output"; fi
 """
 
 LANES = {"cuda": 32, "vulkan": 32, "hip": 64}
+BACKENDS = {"cuda": "nvptx", "vulkan": "spirv", "hip": "amdgcn"}
+FOLDERS = ["test/ops", "test/faults", "test/launch", "docs/examples"]
 
 
 def run_lines(path):
@@ -57,30 +59,44 @@ def applies(chosen, device):
     return "sizes" not in chosen or lanes in chosen["sizes"].split(",")
 
 
+def compile_bundle(qdc, path, targets, options, bundle):
+    """The targets that take the file's kernels, which the bundle is then for, and why the others do not."""
+    def run(wanted):
+        return subprocess.run([qdc, path, "-target=" + ",".join(wanted), "--emit=qdb", "--strip-qir", "-o", bundle] + options,
+                              stderr=subprocess.PIPE, universal_newlines=True)
+    if run(targets).returncode == 0:
+        return targets, []
+    done = {target: run([target]) for target in targets}
+    taken = [target for target in targets if done[target].returncode == 0]
+    if taken:
+        run(taken)
+    return taken, ["%s: %s" % (target, done[target].stderr.strip().splitlines()[0]) for target in targets
+                   if target not in taken]
+
+
 def main():
     binaries, folder = sys.argv[1:3]
     targets = sys.argv[3] if len(sys.argv) > 3 else "nvptx:sm_90,spirv@32"
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
     os.makedirs(folder, exist_ok=True)
     shutil.copy(os.path.join(binaries, "qdc-run"), folder)
-    files = sorted(glob.glob(root + "/test/ops/*.qir") + glob.glob(root + "/test/faults/*.qir") + glob.glob(root + "/docs/examples/*.qir"))
+    files = [path for part in FOLDERS for path in sorted(glob.glob(os.path.join(root, part, "*.qir")))]
     commands = {device: [] for device in LANES}
     for path in files:
-        lines = list(run_lines(path))
-        if not lines:
-            continue
-        # Files of different folders may share a name.
-        name = "-".join(os.path.splitext(os.path.relpath(path, root))[0].split(os.sep)[-2:]) + ".qdb"
-        bundle = os.path.join(folder, name)
-        done = subprocess.run([os.path.join(binaries, "qdc"), path, "-target=" + targets, "--strip-qir", "-o", bundle],
-                              stderr=subprocess.PIPE, universal_newlines=True)
-        if done.returncode:
-            print("left out: %s: %s" % (name, done.stderr.strip().splitlines()[0]))
-            continue
-        for chosen, arguments in lines:
+        # Files of different folders may share a name; other block sizes are bundles of their own.
+        stem = "-".join(os.path.splitext(os.path.relpath(path, root))[0].split(os.sep)[-2:])
+        bundles = {}
+        for chosen, arguments in run_lines(path):
+            blocks = [word for word in arguments if word.startswith("-block=")]
+            name = "".join([stem] + [re.sub(r"\W", "-", word) for word in blocks]) + ".qdb"
+            if name not in bundles:
+                bundles[name], refusals = compile_bundle(os.path.join(binaries, "qdc"), path, targets.split(","), blocks,
+                                                         os.path.join(folder, name))
+                for refusal in refusals:
+                    print("left out: %s for %s" % (name, refusal))
             for device in LANES:
-                if applies(chosen, device):
-                    words = ["./qdc-run", name, "-device=" + device] + arguments
+                if applies(chosen, device) and any(t.startswith(BACKENDS[device]) for t in bundles[name]):
+                    words = ["./qdc-run", name, "-device=" + device] + [w for w in arguments if w not in blocks]
                     commands[device].append(" ".join(map(shlex.quote, words)))
     for device, lines in commands.items():
         with open(os.path.join(folder, "tests." + device), "w") as file:

@@ -68,7 +68,8 @@ LogicalResult KernelEmitter::emit() {
 
   b.SetInsertPoint(entry);
   frame.record = function->getArg(0);
-  frame.shared = b.CreateLoad(b.getPtrTy(), worker, "shared");
+  if (!cooperates)
+    frame.shared = b.CreateLoad(b.getPtrTy(), worker, "shared");
   loadLaunch();
   llvm::Type *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
   llvm::Value *gridX = b.CreateZExt(frame.grid[0], i64), *gridY = b.CreateZExt(frame.grid[1], i64);
@@ -85,6 +86,10 @@ LogicalResult KernelEmitter::emit() {
   for (unsigned dim = 0; dim < 3; ++dim) {
     frame.block[dim] = ids[dim] = b.CreatePHI(i32, 2, "block_id");
     ids[dim]->addIncoming(first[dim], entry);
+  }
+  if (cooperates) {
+    worker = b.CreateLoad(b.getPtrTy(), b.CreateGEP(b.getPtrTy(), worker, number));
+    frame.shared = b.CreateLoad(b.getPtrTy(), worker, "shared");
   }
   Frame outer = frame;
   if (failed(suspends ? emitCoroutineDriver(worker) : emitSubgroups()))
@@ -247,6 +252,10 @@ LogicalResult KernelEmitter::emitCoroutine(llvm::StringRef name, bool partial, l
     frame.passed = llvm::IRBuilder<>(entry, entry->begin()).CreateAlloca(b.getInt32Ty());
     b.CreateStore(b.getInt32(0), frame.passed);
   }
+  if (cooperates) {
+    frame.phase = llvm::IRBuilder<>(entry, entry->begin()).CreateAlloca(b.getInt32Ty());
+    b.CreateStore(b.getInt32(0), frame.phase);
+  }
   enterSubgroup(function->getArg(6), partial);
   if (failed(emitBlock(kernel.getBodyBlock())))
     return failure();
@@ -273,8 +282,32 @@ void KernelEmitter::emitSuspend(bool final) {
     b.CreateUnreachable();
 }
 
-/// The count of subgroups that have come to a barrier, all of the block's barriers together.
-llvm::Value *KernelEmitter::arrivals() { return b.CreateConstGEP1_64(b.getInt8Ty(), frame.shared, arrivalsOffset); }
+/// A member of the block's cpu::BlockState.
+llvm::Value *KernelEmitter::stateField(size_t offset) {
+  return b.CreateConstGEP1_64(b.getInt8Ty(), frame.shared, stateOffset + offset);
+}
+
+/// Suspends until `counter` has come to what is wanted.
+void KernelEmitter::emitWait(llvm::Value *counter, llvm::AllocaInst *wanted) {
+  llvm::Type *i32 = b.getInt32Ty();
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  auto *check = llvm::BasicBlock::Create(context, "barrier", function);
+  auto *wait = llvm::BasicBlock::Create(context, "barrier.wait", function);
+  auto *done = llvm::BasicBlock::Create(context, "barrier.end", function);
+  b.CreateBr(check);
+  b.SetInsertPoint(check);
+  llvm::Value *now = b.CreateLoad(i32, counter, /*isVolatile=*/true);
+  b.CreateCondBr(b.CreateICmpUGE(now, b.CreateLoad(i32, wanted)), done, wait);
+  b.SetInsertPoint(wait);
+  emitSuspend(/*final=*/false);
+  b.CreateBr(check);
+  b.SetInsertPoint(done);
+}
+
+static void addTo(llvm::IRBuilder<> &b, llvm::Value *counter, uint32_t number, bool isVolatile) {
+  llvm::Value *now = b.CreateLoad(b.getInt32Ty(), counter, isVolatile);
+  b.CreateStore(b.CreateAdd(now, b.getInt32(number)), counter, isVolatile);
+}
 
 /// Where subgroups suspend at barriers alone, each round of resumes takes all of them from one barrier to the next. Where
 /// they also do so in loops, a barrier counts who has come, and lets nobody on before all have.
@@ -284,25 +317,16 @@ void KernelEmitter::emitBarrier() {
     return;
   if (!waits)
     return emitSuspend(/*final=*/false);
-  llvm::Type *i32 = b.getInt32Ty();
-  llvm::Value *count = b.getInt32(llvm::divideCeil(kernel.getNumThreads(), lanes));
-  llvm::Value *here = b.CreateLoad(i32, arrivals(), /*isVolatile=*/true);
-  b.CreateStore(b.CreateAdd(here, b.getInt32(1)), arrivals(), /*isVolatile=*/true);
-  llvm::Value *all = b.CreateAdd(b.CreateLoad(i32, frame.passed), count);
-  b.CreateStore(all, frame.passed);
+  addTo(b, arrivals(), 1, /*isVolatile=*/true);
+  addTo(b, frame.passed, llvm::divideCeil(kernel.getNumThreads(), lanes), /*isVolatile=*/false);
+  emitWait(arrivals(), frame.passed);
+}
 
-  llvm::Function *function = b.GetInsertBlock()->getParent();
-  auto *check = llvm::BasicBlock::Create(context, "barrier", function);
-  auto *wait = llvm::BasicBlock::Create(context, "barrier.wait", function);
-  auto *done = llvm::BasicBlock::Create(context, "barrier.end", function);
-  b.CreateBr(check);
-  b.SetInsertPoint(check);
-  llvm::Value *now = b.CreateLoad(i32, arrivals(), /*isVolatile=*/true);
-  b.CreateCondBr(b.CreateICmpUGE(now, b.CreateLoad(i32, frame.passed)), done, wait);
-  b.SetInsertPoint(wait);
-  emitSuspend(/*final=*/false);
-  b.CreateBr(check);
-  b.SetInsertPoint(done);
+/// The block stops here until the grid's driver sets it going again.
+void KernelEmitter::emitGridBarrier() {
+  addTo(b, stateField(offsetof(cpu::BlockState, atGrid)), 1, /*isVolatile=*/true);
+  addTo(b, frame.phase, 1, /*isVolatile=*/false);
+  emitWait(stateField(offsetof(cpu::BlockState, phase)), frame.phase);
 }
 
 LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
@@ -325,15 +349,30 @@ LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
                         number});
     return success();
   };
+  // A block under way goes on where it stopped.
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock *started = nullptr;
+  auto progress = [&](cpu::Progress value) { return b.getInt32(uint32_t(value)); };
+  if (cooperates) {
+    auto *fresh = llvm::BasicBlock::Create(context, "start", function);
+    started = llvm::BasicBlock::Create(context, "started", function);
+    llvm::Value *now = b.CreateLoad(b.getInt32Ty(), stateField(offsetof(cpu::BlockState, progress)));
+    b.CreateCondBr(b.CreateICmpEQ(now, progress(cpu::Progress::NotStarted)), fresh, started);
+    b.SetInsertPoint(fresh);
+  }
   if (waits)
     b.CreateStore(b.getInt32(0), arrivals());
   if (fullBody)
     (void)emitSubgroupLoop(full, [&](llvm::Value *number) { return start(fullBody, number); });
   if (partialBody)
     (void)start(partialBody, b.getInt32(full));
+  if (started) {
+    b.CreateBr(started);
+    b.SetInsertPoint(started);
+  }
 
   // Rounds until none is left. A subgroup that ends before others, which a correct kernel has none of, drops out.
-  llvm::Function *function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock *beforeRounds = b.GetInsertBlock();
   auto *round = llvm::BasicBlock::Create(context, "round", function);
   auto *turn = llvm::BasicBlock::Create(context, "turn", function);
   auto *resume = llvm::BasicBlock::Create(context, "resume", function);
@@ -342,6 +381,8 @@ LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
   auto *after = llvm::BasicBlock::Create(context, "finished", function);
   b.CreateBr(round);
   b.SetInsertPoint(round);
+  llvm::PHINode *roundNumber = b.CreatePHI(b.getInt32Ty(), 2);
+  roundNumber->addIncoming(b.getInt32(0), beforeRounds);
   b.CreateBr(turn);
 
   b.SetInsertPoint(turn);
@@ -368,7 +409,22 @@ LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
   waiting->addIncoming(waitingNow, next);
 
   b.SetInsertPoint(roundEnd);
-  b.CreateCondBr(waitingNow, round, after);
+  llvm::Value *goesOn = waitingNow;
+  llvm::Value *nextRound = b.CreateAdd(roundNumber, b.getInt32(1));
+  if (cooperates) {
+    // Others may have to run before this block gets on: those at its barrier, or whom it waits for by memory.
+    constexpr unsigned maxRounds = 64;
+    llvm::Value *atGrid =
+        b.CreateLoad(b.getInt32Ty(), stateField(offsetof(cpu::BlockState, atGrid)), /*isVolatile=*/true);
+    llvm::Value *isAtGrid = b.CreateICmpEQ(atGrid, b.getInt32(count));
+    llvm::Value *state = b.CreateSelect(isAtGrid, progress(cpu::Progress::AtGrid), progress(cpu::Progress::Running));
+    state = b.CreateSelect(waitingNow, state, progress(cpu::Progress::Done));
+    b.CreateStore(state, stateField(offsetof(cpu::BlockState, progress)));
+    goesOn = b.CreateAnd(b.CreateICmpEQ(state, progress(cpu::Progress::Running)),
+                         b.CreateICmpULT(nextRound, b.getInt32(maxRounds)));
+  }
+  roundNumber->addIncoming(nextRound, roundEnd);
+  b.CreateCondBr(goesOn, round, after);
   b.SetInsertPoint(after);
   return success();
 }

@@ -7,6 +7,7 @@
 
 #include "codegen/cpu/KernelEmitter.h"
 
+#include "codegen/LoopHint.h"
 #include "codegen/lower/Elementwise.h"
 
 #include "mlir/IR/Matchers.h"
@@ -198,7 +199,7 @@ LogicalResult KernelEmitter::emitUniformFor(scf::ForOp op) {
   variable->addIncoming(next, end);
   for (auto [phi, value] : llvm::zip_equal(carried, nexts))
     phi->addIncoming(value, end);
-  b.CreateCondBr(counter.goesOn(variable, next), body, after);
+  setLoopHint(b.CreateCondBr(counter.goesOn(variable, next), body, after), op);
 
   b.SetInsertPoint(after);
   for (auto [i, result] : llvm::enumerate(op.getResults())) {
@@ -266,7 +267,7 @@ LogicalResult KernelEmitter::emitDivergentFor(scf::ForOp op) {
                         b.GetInsertBlock());
   active->addIncoming(staying, b.GetInsertBlock());
   llvm::BasicBlock *end = b.GetInsertBlock();
-  b.CreateCondBr(anyLane(staying), body, after);
+  setLoopHint(b.CreateCondBr(anyLane(staying), body, after), op);
 
   b.SetInsertPoint(after);
   for (auto [i, result] : llvm::enumerate(op.getResults())) {

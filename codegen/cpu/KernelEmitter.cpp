@@ -2,6 +2,7 @@
 
 #include "codegen/cpu/KernelEmitter.h"
 
+#include "codegen/Interface.h"
 #include "codegen/lower/Elementwise.h"
 
 #include "mlir/IR/Matchers.h"
@@ -30,21 +31,25 @@ static bool mayWait(KernelOp kernel) {
       .wasInterrupted();
 }
 
-KernelEmitter::KernelEmitter(KernelOp kernel, unsigned lanes, NativeFeatures features, llvm::Module &module)
-    : kernel(kernel), lanes(lanes), features(features), module(module), context(module.getContext()), b(context),
-      analysis(kernel, lanes), segments(kernel, /*split=*/kernel.getNumThreads() > int64_t(lanes)) {
-  kernel.getBody().walk([&](SharedAllocOp alloc) {
+KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatures features, llvm::Module &module)
+    : kernel(kernel), lanes(target.subgroupSize), features(features), module(module), context(module.getContext()),
+      b(context), analysis(kernel, lanes), segments(kernel, /*split=*/kernel.getNumThreads() > int64_t(lanes)),
+      storage(kernel, target) {
+  for (const SharedStorage::Piece &piece : storage.getPieces()) {
     sharedBytes = llvm::alignTo(sharedBytes, cpu::sharedAlignment);
-    sharedOffsets[alloc] = sharedBytes;
-    sharedBytes += alloc.getType().getNumElements() * getStorageBytes(alloc.getType().getElementType());
-  });
+    for (SharedAllocOp alloc : piece.arrays)
+      sharedOffsets[alloc] = sharedBytes + storage.getOffset(alloc);
+    sharedBytes += piece.bytes;
+  }
   // The slots are on the stack of a worker.
   constexpr uint64_t maxSlotBytes = 64 * 1024;
-  waits = kernel.getNumThreads() > int64_t(lanes) && mayWait(kernel);
-  arrivalsOffset = llvm::alignTo(sharedBytes, cpu::sharedAlignment);
+  cooperates = qd::isCooperative(kernel);
+  waits = cooperates || (kernel.getNumThreads() > int64_t(lanes) && mayWait(kernel));
+  stateOffset = llvm::alignTo(sharedBytes, cpu::sharedAlignment);
   if (waits)
-    sharedBytes = arrivalsOffset + sizeof(uint32_t);
-  suspends = kernel.getNumThreads() > int64_t(lanes) && (waits || !segments.areTopLevel() || getSlotBytes() > maxSlotBytes);
+    sharedBytes = stateOffset + sizeof(cpu::BlockState);
+  suspends = cooperates || (kernel.getNumThreads() > int64_t(lanes) &&
+                            (waits || !segments.areTopLevel() || getSlotBytes() > maxSlotBytes));
 }
 
 //===----------------------------------------------------------------------===//
@@ -192,6 +197,10 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
     return success();
   if (isa<BlockSyncOp>(op)) {
     emitBarrier();
+    return success();
+  }
+  if (isa<GridSyncOp>(op)) {
+    emitGridBarrier();
     return success();
   }
   bool handled = false;

@@ -4,7 +4,8 @@
 // all lanes share stay scalar (LaneShape.h); control flow that diverges runs under masks.
 // Input: a verified kernel after the expansions: no reductions, no tile wider than the subgroup.
 // Output: `void kernel(ptr launch, ptr worker, i64 begin, i64 end)`, which runs the blocks [begin, end) of the grid,
-// counted x fastest. Barriers: Blocks.cpp.
+// counted x fastest. Barriers: Blocks.cpp. Where blocks wait for each other (qd.grid.sync), `worker` is an array with
+// each block's own memory, and a call only takes blocks on their way: to that op, or to their end.
 //
 // Invariants of the emitted code:
 // - `mask` is null while all lanes are active. Code under a mask runs with at least one lane active, except in regions
@@ -19,11 +20,13 @@
 
 #include "codegen/cpu/LaneShape.h"
 #include "codegen/cpu/Segments.h"
+#include "ir/SharedStorage.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
+#include <cstddef>
 #include <optional>
 
 namespace qd {
@@ -39,6 +42,18 @@ constexpr llvm::StringLiteral allocateFrame = "qd_cpu_frame";
 constexpr unsigned recordHeader = 16, recordArg = 16;
 /// Alignment of a block's shared memory and of each array in it.
 constexpr unsigned sharedAlignment = 64;
+
+/// How far a block has come, in the memory of a block whose kernel has `qd.grid.sync`.
+enum class Progress : uint32_t { NotStarted, Running, AtGrid, Done };
+
+/// Behind the shared arrays of a block whose subgroups take turns. A grid's driver sets the block that waits at
+/// `qd.grid.sync` going: it raises `phase`, and clears `atGrid` and `progress` to Running.
+struct BlockState {
+  uint32_t arrivals; ///< subgroups that have come to a barrier, all of the block's barriers together
+  uint32_t atGrid;   ///< subgroups that wait for the other blocks
+  uint32_t phase;    ///< of the grid: how often all blocks have met
+  Progress progress;
+};
 } // namespace cpu
 
 /// Instructions of this machine that the emitter asks for by name, beside what LLVM finds by itself.
@@ -58,12 +73,15 @@ bool mayWait(mlir::scf::WhileOp loop);
 
 class KernelEmitter {
 public:
-  KernelEmitter(KernelOp kernel, unsigned lanes, NativeFeatures features, llvm::Module &module);
+  KernelEmitter(KernelOp kernel, const Target &target, NativeFeatures features, llvm::Module &module);
 
   /// Diagnoses what it cannot lower at the op.
   mlir::LogicalResult emit();
 
   bool usesCoroutines() const { return suspends; }
+  bool isCooperative() const { return cooperates; }
+  /// Where in a block's memory its cpu::BlockState is.
+  unsigned getStateOffset() const { return stateOffset; }
 
 private:
   KernelOp kernel;
@@ -74,9 +92,11 @@ private:
   llvm::IRBuilder<> b;
   LaneAnalysis analysis;
   Segments segments;
+  SharedStorage storage;
   llvm::DenseMap<mlir::Value, llvm::AllocaInst *> slots;
   bool suspends = false; ///< subgroups are coroutines
   bool waits = false;    ///< subgroups may wait for each other by memory: they take turns in such loops too
+  bool cooperates = false; ///< blocks wait for each other: all of them are under way at once
 
   llvm::DenseMap<mlir::Value, LaneValue> values;
   llvm::DenseMap<mlir::Operation *, unsigned> sharedOffsets;
@@ -92,6 +112,7 @@ private:
     llvm::Value *handle = nullptr;             ///< of the coroutine
     llvm::BasicBlock *suspendBlock = nullptr;
     llvm::AllocaInst *passed = nullptr;        ///< `waits`: i32, arrivals at the barriers that it has passed
+    llvm::AllocaInst *phase = nullptr;         ///< `cooperates`: i32, barriers of the grid that it has passed
   } frame;
 
   // Types and values
@@ -129,9 +150,12 @@ private:
   mlir::LogicalResult emitCoroutine(llvm::StringRef name, bool partial, llvm::Function *&result);
   mlir::LogicalResult emitCoroutineDriver(llvm::Value *worker);
   void emitSuspend(bool final);
+  void emitWait(llvm::Value *counter, llvm::AllocaInst *wanted);
   void emitBarrier();
-  llvm::Value *arrivals();
-  unsigned sharedBytes = 0, arrivalsOffset = 0;
+  void emitGridBarrier();
+  llvm::Value *stateField(size_t offset);
+  llvm::Value *arrivals() { return stateField(offsetof(cpu::BlockState, arrivals)); }
+  unsigned sharedBytes = 0, stateOffset = 0;
 
 public:
   unsigned getSharedBytes() const { return sharedBytes; }
@@ -173,7 +197,7 @@ private:
     const LaneOffsets *offsets = nullptr;
     llvm::Value *elements = nullptr;       ///< otherwise: a vector of subscripts
   };
-  /// Arrays that overlap no other: shared ones and buffers that are declared so.
+  /// Arrays that overlap no other: shared ones of their own place and buffers that are declared so.
   llvm::MapVector<mlir::Value, llvm::MDNode *> aliasScopes;
   void createAliasScopes();
   /// Tells an access of `array` apart from those of arrays that it cannot overlap.

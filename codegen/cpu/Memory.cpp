@@ -51,7 +51,9 @@ void KernelEmitter::createAliasScopes() {
   for (unsigned i = 0; i < kernel.getNumArgs(); ++i)
     if (kernel.getAccess(i) & KernelOp::NoAlias)
       add(kernel.getArg(i));
-  kernel.getBody().walk([&](SharedAllocOp alloc) { add(alloc); });
+  for (const SharedStorage::Piece &piece : storage.getPieces())
+    if (piece.arrays.size() == 1)
+      add(SharedAllocOp(piece.arrays.front()));
 }
 
 void KernelEmitter::annotate(llvm::Instruction *access, Value array) {

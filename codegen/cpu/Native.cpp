@@ -137,6 +137,7 @@ static FunctionPassManager buildLoopOptimisation() {
   LoopPassManager unrolling;
   unrolling.addPass(LoopFullUnrollPass());
   passes.addPass(createFunctionToLoopPassAdaptor(std::move(unrolling)));
+  passes.addPass(LoopUnrollPass(LoopUnrollOptions(/*OptLevel=*/2, /*OnlyWhenForced=*/true)));
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(InstCombinePass());
   passes.addPass(SimplifyCFGPass());

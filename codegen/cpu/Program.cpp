@@ -8,6 +8,7 @@
 #include "codegen/cpu/CPU.h"
 
 #include "codegen/HostProgram.h"
+#include "codegen/Interface.h"
 #include "codegen/cpu/KernelEmitter.h"
 #include "codegen/cpu/Native.h"
 #include "codegen/cpu/ThreadPool.h"
@@ -27,7 +28,8 @@ namespace {
 /// What a launch must know of a kernel beside its code.
 struct KernelFacts {
   bool hasCoroutines = false;
-  unsigned sharedBytes = 0;
+  bool isCooperative = false;
+  unsigned sharedBytes = 0, stateOffset = 0;
   std::array<unsigned, 3> block = {};
   std::array<bool, 3> narrowDims = {}; ///< dimensions in which an i32 numbers all threads
 };
@@ -36,12 +38,16 @@ struct KernelFacts {
 /// Emits and verifies one kernel.
 static LogicalResult emitKernel(KernelOp kernel, const Target &target, const llvm::TargetMachine &machine,
                                 llvm::Module &module, KernelFacts &facts) {
+  if (failed(checkParameters(kernel, describeKernel(kernel, target), target)))
+    return failure();
   cpu::prepare(module, machine);
-  KernelEmitter emitter(kernel, target.subgroupSize, cpu::getFeatures(machine), module);
+  KernelEmitter emitter(kernel, target, cpu::getFeatures(machine), module);
   if (failed(emitter.emit()))
     return failure();
   facts.hasCoroutines |= emitter.usesCoroutines();
+  facts.isCooperative = emitter.isCooperative();
   facts.sharedBytes = emitter.getSharedBytes();
+  facts.stateOffset = emitter.getStateOffset();
   llvm::copy(emitter.getNarrowDims(), facts.narrowDims.begin());
   facts.block = {unsigned(kernel.getBlockDim(0)), unsigned(kernel.getBlockDim(1)), unsigned(kernel.getBlockDim(2))};
   std::string problem;
@@ -90,7 +96,8 @@ FailureOr<std::string> emitCPUText(ModuleOp module, const Target &target, const 
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a worker needs while it runs blocks of a kernel; generated code reads the first two members.
+/// What a worker needs while it runs blocks of a kernel, or a block of a cooperative one; generated code reads the
+/// first two members.
 struct WorkerMemory {
   void *shared;
   void **frames;
@@ -180,6 +187,7 @@ private:
   std::shared_ptr<cpu::ThreadPool> pool;
 
   void compile(Kernel &kernel, StringRef name);
+  llvm::Error runTogether(Kernel &kernel, StringRef name, const void *record, uint64_t blocks);
 };
 } // namespace
 
@@ -218,6 +226,53 @@ void CPUProgram::compile(Kernel &kernel, StringRef name) {
     kernel.entry = address->toPtr<Entry>();
   else
     kernel.problem = llvm::toString(address.takeError());
+}
+
+/// Takes all blocks of a grid from one `qd.grid.sync` to the next.
+llvm::Error CPUProgram::runTogether(Kernel &kernel, StringRef name, const void *record, uint64_t blocks) {
+  if (blocks > maxCooperativeBlocks)
+    return llvm::createStringError(
+        llvm::formatv("the grid has {0} blocks, cpu runs at most {1} of a kernel with 'qd.grid.sync'", blocks,
+                      maxCooperativeBlocks));
+  std::vector<std::unique_ptr<WorkerMemory>> memories;
+  std::vector<const WorkerMemory *> addresses;
+  std::vector<cpu::BlockState *> states;
+  for (uint64_t block = 0; block < blocks; ++block) {
+    memories.push_back(std::make_unique<WorkerMemory>(kernel.facts.sharedBytes, kernel.subgroups));
+    addresses.push_back(memories.back().get());
+    if (!memories.back()->shared)
+      return llvm::createStringError(llvm::formatv("no host memory for {0} blocks of kernel '{1}' at once", blocks, name));
+    auto *state = reinterpret_cast<cpu::BlockState *>(static_cast<char *>(memories.back()->shared) +
+                                                      kernel.facts.stateOffset);
+    *state = {};
+    states.push_back(state);
+  }
+  uint64_t piece = std::clamp<uint64_t>(blocks / (pool->getNumThreads() * 8), 1, 64);
+  auto isAt = [](cpu::Progress progress) {
+    return [progress](const cpu::BlockState *state) { return state->progress == progress; };
+  };
+  while (true) {
+    pool->run(blocks, piece, [&](uint64_t begin, uint64_t end, unsigned) {
+      StrictFloats strict;
+      for (uint64_t block = begin; block < end; ++block)
+        if (states[block]->progress == cpu::Progress::NotStarted || states[block]->progress == cpu::Progress::Running)
+          kernel.entry(record, addresses.data(), block, block + 1);
+    });
+    if (llvm::any_of(states, isAt(cpu::Progress::Running)))
+      continue;
+    uint64_t ended = llvm::count_if(states, isAt(cpu::Progress::Done));
+    if (ended == blocks)
+      return llvm::Error::success();
+    if (ended)
+      return llvm::createStringError(llvm::formatv(
+          "'qd.grid.sync' of kernel '{0}' is reached by {1} of the grid's {2} blocks, the others have ended", name,
+          blocks - ended, blocks));
+    for (cpu::BlockState *state : states) {
+      ++state->phase;
+      state->atGrid = 0;
+      state->progress = cpu::Progress::Running;
+    }
+  }
 }
 
 llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, ArrayRef<HostArg> args) {
@@ -261,6 +316,8 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
   std::call_once(pooled, [&] {
     pool = getPool(options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency()));
   });
+  if (kernel.facts.isCooperative)
+    return runTogether(kernel, name, record.data(), blocks);
   unsigned threads = pool->getNumThreads();
   // Pieces small enough to even out, large enough that taking one costs nothing.
   uint64_t piece = std::clamp<uint64_t>(blocks / (threads * 8), 1, 1024);

@@ -141,6 +141,7 @@ void addBlockRules(RuleTable &table) {
   table.addBlock<BlockBroadcastOp>(runBroadcast);
   table.add<BlockBroadcastOp>().source = findBroadcaster;
   table.addBarrier<BlockSyncOp>(nullptr);
+  table.addGrid<GridSyncOp>();
   table.addBarrier<BlockSyncAllOp>(runVote<isAll>);
   table.addBarrier<BlockSyncAnyOp>(runVote<isAny>);
   table.addBarrier<BlockSyncCountOp>(runVote<isCount>);

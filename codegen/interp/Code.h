@@ -51,6 +51,7 @@ struct Code {
   KernelOp kernel;
   unsigned subgroupSize = 0;
   unsigned numSlots = 0;
+  bool isCooperative = false; ///< blocks wait for each other, so all of them run at once
   Body body;
   std::vector<Definition> definitions; ///< by slot
   std::vector<SharedAllocOp> shared; ///< their arrays are numbered in this order, behind the arguments

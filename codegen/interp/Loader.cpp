@@ -69,6 +69,7 @@ LogicalResult Loader::loadOp(Operation *op, Instruction &instruction) {
     code.shared.push_back(alloc);
   if (auto call = dyn_cast<func::CallOp>(op))
     return loadCall(call, instruction);
+  code.isCooperative |= instruction.rule->isGridWide;
   if (instruction.rule->isCollective) {
     if (failed(setScope(op, instruction)))
       return failure();
@@ -143,9 +144,12 @@ FailureOr<std::unique_ptr<Code>> loadKernel(KernelOp kernel, const Target &targe
   auto code = std::make_unique<Code>();
   code->kernel = kernel;
   code->subgroupSize = target.subgroupSize;
-  unsigned shared = describeKernel(kernel, target).sharedBytes;
+  KernelInterface interface = describeKernel(kernel, target);
+  if (failed(checkParameters(kernel, interface, target)))
+    return failure();
+  unsigned shared = interface.sharedBytes;
   if (shared > target.chip->sharedBytes)
-    return kernel.emitOpError() << "takes " << shared << " bytes of shared memory, exceeding the limit of "
+    return kernel.emitOpError() << "needs " << shared << " bytes of shared memory a block, the limit is "
                                 << target.chip->sharedBytes << " on " << target.str();
   if (failed(Loader(*code).loadBody(kernel.getBody(), code->body)))
     return failure();

@@ -2,13 +2,14 @@
 
 #include "codegen/interp/Explain.h"
 
+#include "codegen/Interface.h"
+
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
-#include <list>
 
 using namespace mlir;
 
@@ -196,6 +197,8 @@ void Block::passBarrier() {
 }
 
 void Block::meet() {
+  if (atGrid)
+    return;
   Subgroup *first = nullptr;
   unsigned waiting = 0;
   for (Subgroup &subgroup : subgroups) {
@@ -241,6 +244,16 @@ void Block::meet() {
   }
   if (meeting->rule->isBarrier)
     passBarrier();
+  if (meeting->rule->isGridWide) {
+    atGrid = meeting;
+    return;
+  }
+  for (Subgroup &subgroup : subgroups)
+    subgroup.resume();
+}
+
+void Block::leaveGrid() {
+  atGrid = nullptr;
   for (Subgroup &subgroup : subgroups)
     subgroup.resume();
 }
@@ -320,16 +333,46 @@ std::string Launch::printThread(unsigned thread) const {
   return llvm::formatv("thread ({0}, {1}, {2})", thread % x, thread / x % y, thread / x / y);
 }
 
+std::string Launch::printBlock(uint64_t block) const {
+  return llvm::formatv("block ({0}, {1}, {2})", block % grid[0], block / grid[0] % grid[1], block / grid[0] / grid[1]);
+}
+
 std::string Launch::printPlace(uint64_t block, unsigned thread) const {
-  return llvm::formatv("block ({0}, {1}, {2}), {3}", block % grid[0], block / grid[0] % grid[1],
-                       block / grid[0] / grid[1], printThread(thread));
+  return printBlock(block) + ", " + printThread(thread);
+}
+
+/// Lets the blocks go on once all of them wait at the same op of the grid.
+void Launch::meetBlocks(std::list<Block> &blocks) {
+  auto waits = [](const Block &block) { return block.atGrid != nullptr; };
+  auto first = llvm::find_if(blocks, waits);
+  if (first == blocks.end())
+    return;
+  std::string message = "is not reached by all blocks of the grid: ";
+  if (ended)
+    return first->fail(first->atGrid->op, 0, message + printBlock(*ended) + " has ended");
+  for (Block &block : blocks)
+    if (block.atGrid && block.atGrid != first->atGrid)
+      return first->fail(first->atGrid->op, 0, message + printBlock(block.number()) + " waits at another one, at " +
+                                                   printLocation(block.atGrid->op->getLoc()));
+  if (!llvm::all_of(blocks, waits))
+    return;
+  if (checks.races)
+    races.meetAll();
+  for (Block &block : blocks)
+    block.leaveGrid();
 }
 
 void Launch::run() {
   uint64_t numBlocks = uint64_t(grid[0]) * grid[1] * grid[2], started = 0;
+  if (code.isCooperative && numBlocks > maxCooperativeBlocks) {
+    error = llvm::formatv("the grid has {0} blocks, interp runs at most {1} of a kernel with 'qd.grid.sync'", numBlocks,
+                          maxCooperativeBlocks);
+    return;
+  }
+  uint64_t mostInFlight = code.isCooperative ? numBlocks : blocksInFlight;
   std::list<Block> blocks;
   while (!failed()) {
-    while (blocks.size() < blocksInFlight && started < numBlocks) {
+    while (blocks.size() < mostInFlight && started < numBlocks) {
       std::array<uint32_t, 3> id = {uint32_t(started % grid[0]), uint32_t(started / grid[0] % grid[1]),
                                     uint32_t(started / grid[0] / grid[1])};
       blocks.emplace_back(*this, id);
@@ -341,10 +384,14 @@ void Launch::run() {
     if (!progress && !failed())
       reportEndlessWait(blocks);
     blocks.remove_if([&](const Block &block) {
-      if (block.isDone())
+      if (block.isDone()) {
         races.forget(block);
+        ended = block.number();
+      }
       return block.isDone();
     });
+    if (code.isCooperative && !failed())
+      meetBlocks(blocks);
   }
 }
 

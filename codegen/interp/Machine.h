@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/Twine.h"
 #include <array>
+#include <list>
 #include <map>
 #include <string>
 #include <vector>
@@ -215,6 +216,7 @@ public:
   std::vector<Array> arrays; ///< arguments, then shared arrays
   std::vector<Subgroup> subgroups;
   uint64_t barriers = 0;     ///< that its threads have passed
+  const Instruction *atGrid = nullptr; ///< the op at which all its threads wait for the other blocks
   /// By the op and the iterations of the loops around it.
   std::map<std::pair<const Instruction *, std::vector<uint64_t>>, UniformPromise> promises;
 
@@ -226,6 +228,8 @@ public:
   void passBarrier();
   /// Carries out the op that all threads of the block wait at, once they do.
   void meet();
+  /// All blocks have come to the op at which this one waits.
+  void leaveGrid();
   void fail(mlir::Operation *op, unsigned thread, const llvm::Twine &message, llvm::ArrayRef<Cause> causes = {});
   /// By slot and thread: how a value that a loop carries round became poison.
   std::map<std::pair<unsigned, unsigned>, std::vector<Note>> carriedPoison;
@@ -252,8 +256,14 @@ public:
   bool failed() const { return !error.empty(); }
   /// "block (0, 0, 0), thread (3, 0, 0)", for messages.
   std::string printPlace(uint64_t block, unsigned thread) const;
+  std::string printBlock(uint64_t block) const;
   std::string printThread(unsigned thread) const;
   std::string error;
+
+private:
+  void meetBlocks(std::list<Block> &blocks);
+
+  std::optional<uint64_t> ended; ///< a block that has
 };
 
 } // namespace qd::interp

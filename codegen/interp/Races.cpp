@@ -247,6 +247,8 @@ void RaceDetector::meet(const Subgroup &subgroup) {
     clocks[nameThread(subgroup.block.number(), subgroup.firstThread + llvm::countr_zero(lanes))].known = together;
 }
 
+void RaceDetector::meetAll() { memory.clear(); }
+
 void RaceDetector::forget(const Block &block) {
   for (const Array &array : block.arrays)
     if (array.isShared())

@@ -45,6 +45,8 @@ public:
   /// A barrier of the block, a sync of the subgroup: its threads know what each of them knew.
   void meet(const Block &block);
   void meet(const Subgroup &subgroup);
+  /// A barrier of the grid: what came before it comes before all that follows.
+  void meetAll();
   /// The block has ended, and its shared memory with it.
   void forget(const Block &block);
 

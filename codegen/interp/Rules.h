@@ -50,6 +50,7 @@ struct Rule {
   bool isCollective = false;
   bool isBlockWide = false; ///< of a collective: its scope is the block
   bool isBarrier = false;   ///< of a block-wide op: orders memory
+  bool isGridWide = false;  ///< of a block-wide one: it then waits for all blocks
 };
 
 /// The tile rule of all ops with a source rule.
@@ -91,6 +92,11 @@ public:
   template <typename Op> void addBarrier(TileRule rule) {
     addBlock<Op>(rule);
     add<Op>().isBarrier = true;
+  }
+  /// The scope is the grid.
+  template <typename Op> void addGrid() {
+    addBarrier<Op>(nullptr);
+    add<Op>().isGridWide = true;
   }
 
 private:

@@ -27,6 +27,8 @@ static void lowerSyncAMDGCN(GPUEmitter &e, Operation *) {
   e.b.CreateFence(llvm::AtomicOrdering::Acquire, workgroup);
 }
 
+void emitBlockSync(GPUEmitter &e) { e.isNVPTX() ? lowerSyncNVPTX(e, nullptr) : lowerSyncAMDGCN(e, nullptr); }
+
 llvm::ArrayRef<LoweringRow> getBlockLowerings() {
   static constexpr LoweringRow rows[] = {
       // op, nvptx, amdgcn

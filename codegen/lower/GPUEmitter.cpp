@@ -2,6 +2,7 @@
 
 #include "codegen/lower/GPUEmitter.h"
 
+#include "codegen/LoopHint.h"
 #include "codegen/LoopStep.h"
 #include "codegen/lower/Elementwise.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -11,7 +12,7 @@ using namespace mlir;
 
 namespace qd {
 
-static constexpr unsigned globalSpace = 1;
+static constexpr unsigned globalSpace = 1, sharedSpace = 3;
 
 //===----------------------------------------------------------------------===//
 // Kernels and their arguments
@@ -68,11 +69,47 @@ LogicalResult GPUEmitter::emitKernel(KernelOp op, const KernelInterface &interfa
   std::fill_n(gridDims, 3, nullptr);
   threadIndex = laneId = nullptr;
   uniformity.reset();
+  declareSharedMemory(interface);
   createFunction(interface);
   if (failed(emitRegion(kernel.getBody())))
     return failure();
   b.CreateRetVoid();
   return success();
+}
+
+/// A variable a piece, so that arrays of different pieces are known not to overlap; or, where the launch provides the
+/// memory, one that all kernels share and whose size it decides.
+void GPUEmitter::declareSharedMemory(const KernelInterface &interface) {
+  storage.emplace(kernel, target);
+  sharedPieces.clear();
+  auto declare = [&](llvm::Type *type, const llvm::Twine &name, bool isProvided) {
+    auto *variable = new llvm::GlobalVariable(
+        module, type, /*isConstant=*/false,
+        isProvided ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
+        isProvided ? nullptr : llvm::PoisonValue::get(type), name, /*InsertBefore=*/nullptr,
+        llvm::GlobalValue::NotThreadLocal, sharedSpace);
+    variable->setAlignment(llvm::Align(sharedArrayAlignment));
+    return variable;
+  };
+  for (const SharedStorage::Piece &piece : storage->getPieces()) {
+    if (!interface.dynamicSharedBytes) {
+      sharedPieces.push_back(declare(llvm::ArrayType::get(b.getInt8Ty(), piece.bytes), interface.name + ".shared",
+                                     /*isProvided=*/false));
+      continue;
+    }
+    // External symbols are not renamed: `$` is what PTX allows and kernels do not have.
+    constexpr llvm::StringLiteral name = "qd_$_shared";
+    llvm::GlobalVariable *provided = module.getNamedGlobal(name);
+    if (!provided)
+      provided = declare(llvm::ArrayType::get(b.getInt8Ty(), 0), name, /*isProvided=*/true);
+    sharedPieces.push_back(
+        llvm::ConstantExpr::getInBoundsGetElementPtr(b.getInt8Ty(), provided, b.getInt32(piece.offset)));
+  }
+}
+
+llvm::Value *GPUEmitter::getSharedArray(SharedAllocOp alloc) {
+  return llvm::ConstantExpr::getInBoundsGetElementPtr(b.getInt8Ty(), sharedPieces[storage->getPiece(alloc)],
+                                                      b.getInt32(storage->getOffset(alloc)));
 }
 
 UniformityAnalysis &GPUEmitter::getUniformity() {
@@ -110,7 +147,7 @@ static Lowering findLowering(Operation *op, const Target &target) {
   static const llvm::StringMap<LoweringRow> index = [] {
     llvm::StringMap<LoweringRow> map;
     for (auto rows : {getIndexLowerings(), getMemoryLowerings(), getAtomicLowerings(), getBlockLowerings(),
-                      getSubgroupLowerings()})
+                      getGridLowerings(), getSubgroupLowerings()})
       for (const LoweringRow &row : rows)
         map[row.name] = row;
     return map;
@@ -237,7 +274,7 @@ LogicalResult GPUEmitter::emitScfFor(Operation *op) {
   for (auto [phi, value] : llvm::zip_equal(carried, forOp.getBody()->getTerminator()->getOperands()))
     phi->addIncoming(get(value), b.GetInsertBlock());
   iv->addIncoming(advance(b, forOp, iv, bound, get(forOp.getStep())), b.GetInsertBlock());
-  b.CreateBr(header);
+  setLoopHint(b.CreateBr(header), forOp);
   b.SetInsertPoint(exit);
   return success();
 }

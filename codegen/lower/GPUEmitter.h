@@ -36,7 +36,11 @@ llvm::ArrayRef<LoweringRow> getIndexLowerings();
 llvm::ArrayRef<LoweringRow> getMemoryLowerings();
 llvm::ArrayRef<LoweringRow> getAtomicLowerings();
 llvm::ArrayRef<LoweringRow> getBlockLowerings();
+llvm::ArrayRef<LoweringRow> getGridLowerings();
 llvm::ArrayRef<LoweringRow> getSubgroupLowerings();
+
+/// What `qd.block.sync` becomes.
+void emitBlockSync(GPUEmitter &e);
 
 class GPUEmitter {
 public:
@@ -67,6 +71,8 @@ public:
   bool hasAllLanes(mlir::Operation *op);
   /// Whether all lanes of a subgroup that compute `value` together compute the same.
   bool isUniform(mlir::Value value);
+  /// Where a shared array starts.
+  llvm::Value *getSharedArray(SharedAllocOp alloc);
   /// The passed element count of a buffer argument (i64).
   llvm::Value *getCount(mlir::Value buffer) const { return counts.lookup(buffer); }
 
@@ -93,10 +99,13 @@ private:
   mlir::LogicalResult emitScfWhile(mlir::Operation *op);
   llvm::BasicBlock *createBlock(const char *name);
   void createFunction(const KernelInterface &interface);
+  void declareSharedMemory(const KernelInterface &interface);
 
   KernelOp kernel;
   llvm::Function *function = nullptr;
   std::optional<UniformityAnalysis> uniformity; ///< made when first asked for
+  std::optional<SharedStorage> storage;
+  llvm::SmallVector<llvm::Constant *> sharedPieces; ///< where each piece of the shared memory starts
   llvm::DenseMap<mlir::Value, llvm::Value *> values, counts;
   llvm::DenseMap<mlir::OpOperand *, llvm::Value *> operands; ///< those of elementwise ops that differ from `values`
   /// Index values that were asked for, in the entry block.

@@ -8,8 +8,6 @@ using namespace mlir;
 
 namespace qd {
 
-static constexpr unsigned sharedSpace = 3;
-
 llvm::Type *getStorageType(GPUEmitter &e, Type element) {
   return element.isInteger(1) ? e.b.getInt8Ty() : convertScalarType(e.module.getContext(), element);
 }
@@ -59,13 +57,7 @@ static void lowerStore(GPUEmitter &e, Operation *op) {
 }
 
 static void lowerSharedAlloc(GPUEmitter &e, Operation *op) {
-  SharedType type = cast<SharedAllocOp>(op).getType();
-  auto *arrayType = llvm::ArrayType::get(getStorageType(e, type.getElementType()), type.getNumElements());
-  auto *array = new llvm::GlobalVariable(e.module, arrayType, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
-                                         llvm::PoisonValue::get(arrayType), e.getKernel().getSymName() + ".shared",
-                                         /*InsertBefore=*/nullptr, llvm::GlobalValue::NotThreadLocal, sharedSpace);
-  array->setAlignment(llvm::Align(16));
-  e.set(op->getResult(0), array);
+  e.set(op->getResult(0), e.getSharedArray(cast<SharedAllocOp>(op)));
 }
 
 static void lowerSize(GPUEmitter &e, Operation *op) {

@@ -74,8 +74,10 @@ struct Loop {
     phis.push_back(b.emitLoopPhi(type, init, before, latch));
     return phis.back().id;
   }
-  void enter() {
-    b.emitVoid(Op::OpLoopMerge, {merge, latch, noHint});
+  void enter(ArrayRef<uint32_t> control = {noHint}) {
+    SmallVector<uint32_t> operands = {merge, latch};
+    llvm::append_range(operands, control);
+    b.emitVoid(Op::OpLoopMerge, operands);
     b.emitVoid(Op::OpBranch, first);
     b.startBlock(first);
   }
@@ -101,6 +103,18 @@ static Id advance(KernelLowering &l, scf::ForOp op, Id type, Id variable) {
   return l.emit(Op::OpSelect, type, {fits, next, upper});
 }
 
+/// The loop control that says how often a loop is to be unrolled; before SPIR-V 1.4 there is no number in it.
+static SmallVector<uint32_t> getLoopControl(scf::ForOp op, unsigned minorVersion) {
+  std::optional<UnrollHint> hint = getUnrollHint(op);
+  if (!hint)
+    return {noHint};
+  if (!hint->isFull && hint->count == 1)
+    return {uint32_t(LoopControlMask::DontUnroll)};
+  if (hint->isFull || minorVersion < 4)
+    return {uint32_t(LoopControlMask::Unroll)};
+  return {uint32_t(LoopControlMask::PartialCount), hint->count};
+}
+
 static LogicalResult lowerFor(KernelLowering &l, Operation *op, const OpRow &) {
   auto forOp = cast<scf::ForOp>(op);
   Type indexType = forOp.getInductionVar().getType();
@@ -110,7 +124,7 @@ static LogicalResult lowerFor(KernelLowering &l, Operation *op, const OpRow &) {
   l.set(forOp.getInductionVar(), counter);
   for (auto [argument, init] : llvm::zip(forOp.getRegionIterArgs(), forOp.getInitArgs()))
     l.set(argument, loop.addPhi(l.getType(argument.getType()), l.get(init)));
-  loop.enter();
+  loop.enter(getLoopControl(forOp, l.b.getMinorVersion()));
 
   Id body = l.b.createId();
   Op less = forOp.getUnsignedCmp() ? Op::OpULessThan : Op::OpSLessThan;

@@ -21,8 +21,7 @@ LogicalResult KernelLowering::run() {
   b.require(Capability::Shader);
   function = b.beginFunction();
   b.setName(function, interface.name);
-  if (failed(declareSharedArrays()))
-    return failure();
+  declareSharedArrays();
   declareBuffers();
   declareParameters();
 
@@ -74,20 +73,21 @@ void KernelLowering::addModes() {
 // Arguments and shared arrays
 //===----------------------------------------------------------------------===//
 
-LogicalResult KernelLowering::declareSharedArrays() {
-  if (interface.sharedBytes > target.chip->sharedBytes)
-    return kernel.emitOpError() << "shared arrays take " << interface.sharedBytes << " bytes, " << target.str()
-                                << " has " << target.chip->sharedBytes;
-  for (auto alloc : kernel.getBodyBlock().getOps<SharedAllocOp>()) {
-    Type element = alloc.getType().getElementType();
+void KernelLowering::declareSharedArrays() {
+  SharedStorage storage(kernel, target);
+  for (const SharedStorage::Piece &piece : storage.getPieces()) {
+    SharedAllocOp first = piece.arrays.front();
+    Type element = first.getType().getElementType();
     bool is64Bit = element.getIntOrFloatBitWidth() == 64;
-    Id type = element.isInteger(1) || hasAtomicAccesses(alloc) ? b.getIntType(is64Bit ? 64 : 32) : getType(element);
-    Id array = b.getArrayType(type, alloc.getType().getNumElements());
-    Id variable = b.createVariable(StorageClass::Workgroup, array);
+    Id type = isArrayOfWords(first, target) ? b.getIntType(is64Bit ? 64 : 32) : getType(element);
+    int64_t elements = 0;
+    for (SharedAllocOp alloc : piece.arrays)
+      elements = std::max(elements, alloc.getType().getNumElements());
+    Id variable = b.createVariable(StorageClass::Workgroup, b.getArrayType(type, elements));
     sharedVariables.push_back(variable);
-    set(alloc, variable);
+    for (SharedAllocOp alloc : piece.arrays)
+      set(alloc, variable);
   }
-  return success();
 }
 
 namespace {

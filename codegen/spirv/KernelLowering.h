@@ -137,7 +137,7 @@ private:
   Id cached(Id &slot, llvm::function_ref<Id()> generate);
   bool hasSubgroupOps();
 
-  mlir::LogicalResult declareSharedArrays();
+  void declareSharedArrays();
   void declareBuffers();
   Id declareBuffer(unsigned arg, Id element, unsigned bytes);
   void declareParameters();

@@ -130,6 +130,16 @@ const OptionRow optionTable[] = {
      [](Options &o, const std::string &value) {
        return setNumber("--subgroup-size", value, o.deviceOptions.subgroupSize);
      }},
+    {"block", OptionRow::Required, false,
+     [](Options &o, const std::string &value) {
+       o.deviceOptions.blocks += (o.deviceOptions.blocks.empty() ? "" : ",") + value;
+       return Error::success();
+     }},
+    {"occupancy", OptionRow::None, false,
+     [](Options &o, const std::string &) {
+       o.occupancy = true;
+       return Error::success();
+     }},
     {"threads", OptionRow::Required, false,
      [](Options &o, const std::string &value) {
        return setNumber("--threads", value, o.deviceOptions.threads);
@@ -219,7 +229,7 @@ Expected<Options> parseCommandLine(const std::vector<std::string> &words) {
     if (sawGrid || !options.kernel.empty() || !options.arguments.empty() || !options.outputs.empty() ||
         !options.expectations.empty() || options.timedRuns)
       return fail("with --launches, kernels, grids and arguments stand in the list, and nothing is timed");
-  } else if (!sawGrid) {
+  } else if (!sawGrid && !options.occupancy) {
     return fail(noGrid);
   }
   if (!options.deviceOptions.checks.empty() && options.device != "interp")
@@ -282,6 +292,8 @@ where it runs:
   --list-devices        every device, or why it is absent
   -kernel=NAME          the kernel, where the file has several
   -grid=X[,Y,Z]         blocks to run; the block's size is the kernel's own
+  -block=NAME=X[xY[xZ]] another block size for a resizable kernel, compiled on the spot
+  --occupancy           prints how many blocks of the kernel run at once on the device, and launches nothing
   --launches=LIST       many launches of the file's kernels instead: a line of the file LIST each, with its
                         -kernel, -grid, NAME=VALUE, -out and -expect. Prints a line for each, "passed: KERNEL"
                         or "FAILED: KERNEL: why", and goes on; at last "N passed, M failed"

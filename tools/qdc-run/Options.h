@@ -30,6 +30,8 @@ struct Options {
   bool help = false;
   bool version = false;
   bool listDevices = false;
+  /// Tell how many blocks of the kernel run at once, and launch nothing.
+  bool occupancy = false;
   /// A file with a launch a line; empty for the one launch of the command line.
   std::string launches;
 };

@@ -217,6 +217,20 @@ Error runLaunch(Device &device, Module &module, const Options &options) {
   return Error::success();
 }
 
+Error printOccupancy(Module &module, const std::string &device, const Options &options) {
+  auto kernel = chooseKernel(module.interface(), options.kernel);
+  if (!kernel)
+    return kernel.error();
+  auto occupancy = module.occupancy((*kernel)->name);
+  if (!occupancy)
+    return occupancy.error();
+  std::printf("%llu blocks of kernel '%s' run at once on each of %llu multiprocessors of %s, %llu in all\n",
+              static_cast<unsigned long long>(occupancy->blocks), (*kernel)->name.c_str(),
+              static_cast<unsigned long long>(occupancy->multiprocessors), device.c_str(),
+              static_cast<unsigned long long>(occupancy->total()));
+  return Error::success();
+}
+
 /// Each launch of a list, whatever becomes of those before it.
 Error runLaunches(Device &device, Module &module, const std::vector<Options> &launches) {
   size_t failed = 0;
@@ -262,6 +276,8 @@ Error run(const Options &options) {
   if (!module)
     return module.error();
   std::fputs((*module)->warnings().c_str(), stderr);
+  if (options.occupancy)
+    return printOccupancy(**module, (*device)->name(), options);
   return launches.empty() ? runLaunch(**device, **module, options)
                           : runLaunches(**device, **module, launches);
 }

@@ -29,6 +29,7 @@ EXAMPLES
   qdc sum.qir -target=nvptx:sm_80,amdgcn:gfx942,spirv -o sum.qdb
                                                      one bundle for all three
   qdc sum.qir -target=nvptx --emit=expanded          QIR after the expansions
+  qdc sum.qir -target=nvptx -block=sum=128           a resizable kernel with blocks of 128 threads
   qdc - < sum.qir --emit=qir                         check and format
 
 A target is BACKEND, BACKEND:CHIP or either with @LANES behind it (amdgcn:gfx1100@64).
@@ -61,11 +62,14 @@ struct Options {
   cl::opt<bool> stripQir{"strip-qir", cl::desc("Leave the QIR out of a bundle"), cl::cat(category)};
   cl::opt<std::string> divergent{"divergent", cl::value_desc("error|warn|allow"), cl::init("error"),
                                  cl::desc("Collective ops in divergent control flow"), cl::cat(category)};
+  cl::list<std::string> blocks{"block", cl::CommaSeparated, cl::value_desc("NAME=X[xY[xZ]],..."),
+                               cl::desc("Block sizes of resizable kernels"), cl::cat(category)};
   cl::opt<std::string> remarks{"Rpass", cl::value_desc("expand"), cl::desc("Report how ops are carried out"),
                                cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets", cl::desc("List targets, chips and subgroup sizes"), cl::cat(category)};
-  cl::Option *all[12] = {&input,        std::addressof(targets), &chip,     &subgroupSize, &emit,    &output,
-                         &dependencies, &level,   &stripQir, &divergent,    &remarks, &listTargets};
+  cl::Option *all[13] = {&input,        std::addressof(targets), &chip,      &subgroupSize,          &emit,
+                         &output,       &dependencies,           &level,     &stripQir,              &divergent,
+                         &remarks,      &listTargets,            std::addressof(blocks)};
 };
 } // namespace
 
@@ -177,6 +181,7 @@ int main(int argc, char **argv) {
   options.stripQir = flags.stripQir;
   options.divergent = flags.divergent;
   options.remarks = flags.remarks;
+  options.blocks = join(flags.blocks, ",");
   if (flags.level < '0' || flags.level > '3')
     return fail(2, "unknown optimisation level -O" + Twine(StringRef(&flags.level.getValue(), 1)) +
                        ", expected -O0 to -O3");

@@ -181,3 +181,27 @@ TEST(CApi, ManyModulesAtOnce) {
     thread.join();
   EXPECT_EQ(wrong, 0u);
 }
+
+TEST(CApi, ResizesBlocks) {
+  const char *qir = "qd.kernel @k() block(64) resizable {\n  qd.return\n}\n";
+  qdcCompileOptions options;
+  qdcInitCompileOptions(&options);
+  options.targets = "nvptx:sm_90";
+  options.emit = "ptx";
+  options.blocks = "k=32x4";
+  Compiled resized = compile(&options, qir);
+  EXPECT_TRUE(resized.ok) << resized.diagnostics;
+  EXPECT_NE(resized.data.find(".reqntid 32, 4"), std::string::npos) << resized.data;
+  options.blocks = "sum=32";
+  EXPECT_EQ(compile(&options, qir).diagnostics, "error: block size 'sum=32': the module has no kernel 'sum'\n");
+
+  qdcHostOptions host;
+  qdcInitHostOptions(&host);
+  host.device = "cpu";
+  host.blocks = "k=16";
+  char *text = nullptr;
+  Module module(qdcHostLoad(qir, strlen(qir), "test.qir", &host, &text));
+  std::string diagnostics = take(text);
+  ASSERT_TRUE(module) << diagnostics;
+  EXPECT_NE(std::string(qdcHostInterface(module.get())).find("\"block\":[16,1,1]"), std::string::npos);
+}

@@ -98,6 +98,58 @@ TEST_P(DriverTest, FailuresAreSentences) {
             std::string::npos);
 }
 
+TEST_P(DriverTest, BlocksThatWaitForEachOtherRunAtOnce) {
+  const std::string interface = R"({"version":1,"kernels":[
+    {"name":"scale","block":[1024,1,1],"subgroup_size":32,"cooperative":true,"resizable":true,"args":[
+      {"name":"x","kind":"buffer","type":"f32","access":"readonly","size":false},
+      {"name":"y","kind":"buffer","type":"f32","access":"writeonly","size":false},
+      {"name":"a","kind":"scalar","type":"f32"},
+      {"name":"n","kind":"scalar","type":"i32"}]}]})";
+  Program program{formatEntry(GetParam().kind,
+                              {{"triple", std::string(GetParam().triple)},
+                               {"arch", GetParam().arch},
+                               {"qdb.version", "1"},
+                               {"subgroup_size", "32"},
+                               {"qdb.interface", interface}},
+                              bytesOf("good")),
+                  "f.qdb"};
+  auto module = device->load(program);
+  ASSERT_TRUE(module) << module.message();
+  EXPECT_TRUE((*module)->interface().kernels[0].resizable);
+  auto occupancy = (*module)->occupancy("scale");
+  ASSERT_TRUE(occupancy) << occupancy.message();
+  EXPECT_EQ(occupancy->blocks, 2u);
+  EXPECT_EQ((*module)->occupancy("").message().find("the module has no kernel ''"), 0u);
+
+  float x = 3, y = 0;
+  auto in = device->allocate(sizeof x), out = device->allocate(sizeof y);
+  ASSERT_TRUE(in && out);
+  ASSERT_FALSE((*in)->upload(&x, sizeof x));
+  auto most = static_cast<uint32_t>(occupancy->total());
+  auto launch = [&](Grid grid) {
+    return (*module)->launch("scale", grid,
+                             {Argument::buffer(**in, {ScalarType::F32, 1}, 1),
+                              Argument::buffer(**out, {ScalarType::F32, 1}, 1), Argument::of(2.0f),
+                              Argument::of(int32_t(1))});
+  };
+  auto fits = launch({2, most / 2, 1});
+  ASSERT_TRUE(fits) << fits.message();
+  ASSERT_FALSE((*out)->download(&y, sizeof y));
+  EXPECT_EQ(y, 6.0f);
+  EXPECT_EQ(launch({2, most / 2 + 1, 1}).message(),
+            text("the grid has ", most + 2, " blocks, ", device->name(), " runs at most ", most,
+                 " of kernel 'scale' at once, which waits for its whole grid"));
+}
+
+TEST_P(DriverTest, OtherBlockSizesAreCompiled) {
+  DeviceOptions options;
+  options.blocks = "scale=64";
+  auto other = Device::open(GetParam().device, options);
+  ASSERT_TRUE(other) << other.message();
+  EXPECT_EQ((*other)->load(programOf("good")).message(),
+            "'f.qdb' holds no QIR, which other block sizes are compiled from");
+}
+
 INSTANTIATE_TEST_SUITE_P(Drivers, DriverTest,
                          testing::Values(DriverCase{FAKE_CUDA, "cuda", ImageKind::PTX, nvptxTriple, "sm_80"},
                                          DriverCase{FAKE_HIP, "hip", ImageKind::Object, amdgcnTriple,
@@ -108,7 +160,7 @@ TEST(CudaTest, TheJitLogIsShown) {
   ASSERT_TRUE(dlopen(FAKE_CUDA, RTLD_NOW | RTLD_LOCAL)) << dlerror();
   auto device = Device::open("cuda");
   ASSERT_TRUE(device);
-  EXPECT_EQ((*device)->description(), "Fake GPU, sm_90, 65535 multiprocessors, 1024 MiB, subgroups of 32");
+  EXPECT_EQ((*device)->description(), "Fake GPU, sm_90, 10 multiprocessors, 1024 MiB, subgroups of 32");
   Program program{sampleEntry(ImageKind::PTX, nvptxTriple, "sm_80", 32, bytesOf("bad")), "f.qdb"};
   EXPECT_EQ((*device)->load(program).message(),
             "the driver of cuda:0 refuses the code for sm_80 in 'f.qdb': a PTX JIT compilation failed "

@@ -62,7 +62,7 @@ EXPORT int cuDeviceGetName(char *name, int size, int) {
   return success;
 }
 EXPORT int cuDeviceGetAttribute(int *value, int which, int device) {
-  *value = which == 75 ? 9 : which == 76 ? 0 : which == 1 ? 1024 : which == 97 ? 232448 : 65535;
+  *value = which == 75 ? 9 : which == 76 ? 0 : which == 1 ? 1024 : which == 97 ? 232448 : which == 16 ? 10 : 65535;
   return device == 40 ? success : invalid;
 }
 EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int) {
@@ -91,6 +91,19 @@ EXPORT int cuGetErrorString(int code, const char **words) {
 }
 EXPORT int cuFuncSetAttribute(void *, int, int) { return success; }
 #endif
+
+#ifdef FAKE_HIP
+EXPORT int hipDeviceGetAttribute(int *value, int which, int) {
+  *value = which == 63 ? 10 : 0;
+  return success;
+}
+#endif
+/// A multiprocessor has room for 2048 threads.
+EXPORT int DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+                  hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(int *blocks, void *, int threads, size_t) {
+  *blocks = 2048 / threads;
+  return success;
+}
 
 EXPORT int DRIVER(cuMemAlloc_v2, hipMalloc)(uint64_t *address, size_t bytes) {
   if (bytes == 0 || bytes > memoryBytes)
@@ -152,14 +165,12 @@ EXPORT int DRIVER(cuLaunchKernel, hipModuleLaunchKernel)(void *function, unsigne
   y[2] = static_cast<double>(parameter<int64_t>(parameters, 2));
   return success;
 }
-#ifndef FAKE_HIP
-EXPORT int cuLaunchCooperativeKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ,
-                                     unsigned blockX, unsigned blockY, unsigned blockZ, unsigned shared,
-                                     void *stream, void **parameters) {
-  return cuLaunchKernel(function, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, stream, parameters,
-                        nullptr);
+EXPORT int DRIVER(cuLaunchCooperativeKernel, hipModuleLaunchCooperativeKernel)(
+    void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
+    unsigned shared, void *stream, void **parameters) {
+  return DRIVER(cuLaunchKernel, hipModuleLaunchKernel)(function, gridX, gridY, gridZ, blockX, blockY, blockZ, shared,
+                                                       stream, parameters, nullptr);
 }
-#endif
 
 EXPORT int DRIVER(cuEventCreate, hipEventCreateWithFlags)(void **event, unsigned) {
   *event = std::malloc(1);

@@ -1,0 +1,75 @@
+//===- CheckLimits.cpp - the target has what a kernel asks for --------------------------------===//
+//
+// Purpose: refuses kernels whose blocks need more shared memory than the target has, and barriers of the grid where no
+// launch runs all blocks at once.
+//
+// Input invariant: a verified module after the expansions, its shared arrays in their places.
+//
+// Output invariant: the module is unchanged, and within the limits of the target's row in the table of chips.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ir/SharedStorage.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+
+namespace qd {
+
+namespace {
+class CheckLimitsPass : public PassWrapper<CheckLimitsPass, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckLimitsPass)
+
+  explicit CheckLimitsPass(const Target &target) : target(target) {}
+  CheckLimitsPass(const CheckLimitsPass &other) : PassWrapper(other), target(other.target) {}
+
+  StringRef getArgument() const override { return "check-limits"; }
+  StringRef getDescription() const override { return "Check that the target has what kernels ask for"; }
+
+  void runOnOperation() override;
+
+private:
+  void check(KernelOp kernel);
+
+  Target target;
+  Option<std::string> targetName{*this, "target", llvm::cl::desc("BACKEND[:CHIP][@SUBGROUP-SIZE]"),
+                                 llvm::cl::init("nvptx")};
+};
+} // namespace
+
+void CheckLimitsPass::check(KernelOp kernel) {
+  uint64_t bytes = SharedStorage(kernel, target).getBytes();
+  if (bytes > target.chip->sharedBytes) {
+    kernel.emitOpError() << "needs " << bytes << " bytes of shared memory a block, the limit is "
+                         << target.chip->sharedBytes << " on " << target.str();
+    signalPassFailure();
+  }
+  if (target.has(CooperativeLaunch))
+    return;
+  kernel.walk([&](GridSyncOp sync) {
+    sync.emitOpError() << "needs all blocks of the grid to run at once, which no launch on " << target.str()
+                       << " ensures";
+    signalPassFailure();
+  });
+}
+
+void CheckLimitsPass::runOnOperation() {
+  markAllAnalysesPreserved();
+  if (!target.chip) {
+    llvm::Expected<Target> found = findTarget(targetName);
+    if (!found) {
+      emitError(getOperation().getLoc()) << llvm::toString(found.takeError());
+      return signalPassFailure();
+    }
+    target = *found;
+  }
+  for (KernelOp kernel : getOperation().getOps<KernelOp>())
+    check(kernel);
+}
+
+std::unique_ptr<Pass> createCheckLimitsPass(const Target &target) { return std::make_unique<CheckLimitsPass>(target); }
+
+} // namespace qd
