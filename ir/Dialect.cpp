@@ -71,6 +71,19 @@ unsigned getStorageBytes(Type element) {
   return getNumScalars(element) * ((getScalarOf(element).getIntOrFloatBitWidth() + 7) / 8);
 }
 
+bool isArrayType(Type type) { return isa<BufferType, SharedType, PrivateType, ConstantType>(type); }
+
+Type getElementType(Type array) {
+  return TypeSwitch<Type, Type>(array).Case<BufferType, SharedType, PrivateType, ConstantType>(
+      [](auto type) { return type.getElementType(); });
+}
+
+ArrayRef<int64_t> getStaticShape(Type array) {
+  return TypeSwitch<Type, ArrayRef<int64_t>>(array)
+      .Case<SharedType, PrivateType, ConstantType>([](auto type) { return type.getShape(); })
+      .Default([](Type) { return ArrayRef<int64_t>(); });
+}
+
 bool needsUniformControl(Operation *op) {
   if (!op->hasTrait<Convergent>() || isa<ActiveMaskOp>(op))
     return false;

@@ -31,6 +31,15 @@ bool isElementType(mlir::Type type);
 mlir::Type getScalarOf(mlir::Type type);
 unsigned getNumScalars(mlir::Type type);
 
+/// A buffer, or an array of static shape.
+bool isArrayType(mlir::Type type);
+
+/// What an array holds.
+mlir::Type getElementType(mlir::Type array);
+
+/// The extents of a shared or private array or a table; none of a buffer.
+llvm::ArrayRef<int64_t> getStaticShape(mlir::Type array);
+
 /// Bytes that an element takes in memory; an i1 takes one.
 unsigned getStorageBytes(mlir::Type element);
 

@@ -67,8 +67,7 @@ def QD_Scalar : Type<CPred<"::qd::isScalarType($_self)">, "i1, i8, i16, i32, i64
 def QD_Value : Type<CPred<"::qd::isScalarType($_self) || ::qd::isVectorType($_self)">,
                     "a scalar, or a vector of 2, 3, 4, 8 or 16 scalars">;
 def QD_Int : Type<CPred<"$_self.isSignlessInteger(32) || $_self.isSignlessInteger(64)">, "i32 or i64">;
-def QD_Array : Type<CPred<"::llvm::isa<::qd::BufferType, ::qd::SharedType>($_self)">,
-                    "!qd.buffer or !qd.shared">;
+def QD_Array : Type<CPred<"::qd::isArrayType($_self)">, "!qd.buffer, !qd.shared, !qd.private or !qd.constant">;
 
 //===----------------------------------------------------------------------===//
 // Enums

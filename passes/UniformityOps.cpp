@@ -176,6 +176,8 @@ UniformityAnalysis::State UniformityAnalysis::getCompareState(Operation *op) con
 /// What memory holds is the author's knowledge, but for one element of a buffer that nothing writes.
 UniformityAnalysis::State UniformityAnalysis::getLoadState(Operation *op) const {
   auto load = cast<LoadOp>(op);
+  if (isa<ConstantType>(load.getArray().getType()))
+    return joinOperands(op);
   auto argument = dyn_cast<BlockArgument>(load.getArray());
   auto kernel = argument ? dyn_cast<KernelOp>(argument.getOwner()->getParentOp()) : KernelOp();
   if (!kernel || !(kernel.getAccess(argument.getArgNumber()) & KernelOp::ReadOnly))
@@ -300,7 +302,7 @@ UniformityAnalysis::State UniformityAnalysis::getResultState(OpResult result) co
   Operation *op = result.getOwner();
   if (isa<QDDialect>(op->getDialect()))
     return TypeSwitch<Operation *, State>(op)
-        .Case<BlockIdOp, BlockDimOp, GridDimOp, SubgroupSizeOp, Log2SizeOp, NumSubgroupsOp, SharedAllocOp>(
+        .Case<BlockIdOp, BlockDimOp, GridDimOp, SubgroupSizeOp, Log2SizeOp, NumSubgroupsOp, SharedAllocOp, PrivateAllocOp, ConstantGetOp>(
             [](auto) { return State(); })
         .Case<ThreadIdOp, ThreadIndexOp, GlobalThreadIdOp, LaneIdOp>([&](auto) { return getIndexState(op); })
         .Case([&](SubgroupIdOp) {

@@ -41,6 +41,11 @@ KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatur
       sharedOffsets[alloc] = sharedBytes + storage.getOffset(alloc);
     sharedBytes += piece.bytes;
   }
+  kernel.getBody().walk([&](PrivateAllocOp alloc) {
+    privateOffsets[alloc] = privateBytes;
+    uint64_t bytes = alloc.getType().getNumElements() * getStorageBytes(alloc.getType().getElementType()) * lanes;
+    privateBytes += llvm::alignTo(bytes, cpu::sharedAlignment);
+  });
   // The slots are on the stack of a worker.
   constexpr uint64_t maxSlotBytes = 64 * 1024;
   cooperates = qd::isCooperative(kernel);
@@ -48,6 +53,9 @@ KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatur
   stateOffset = llvm::alignTo(sharedBytes, cpu::sharedAlignment);
   if (waits)
     sharedBytes = stateOffset + sizeof(cpu::BlockState);
+  privateStart = llvm::alignTo(sharedBytes, cpu::sharedAlignment);
+  if (privateBytes)
+    sharedBytes = privateStart + privateBytes * llvm::divideCeil(kernel.getNumThreads(), lanes);
   suspends = cooperates || (kernel.getNumThreads() > int64_t(lanes) &&
                             (waits || !segments.areTopLevel() || getSlotBytes() > maxSlotBytes));
 }
@@ -176,7 +184,7 @@ LogicalResult KernelEmitter::emitBlock(Block &block) {
 
 LogicalResult KernelEmitter::emitOp(Operation &op) {
   for (Type type : op.getResultTypes())
-    if (!isScalarType(type) && !isa<SharedType>(type))
+    if (!isScalarType(type) && !isa<SharedType, PrivateType, ConstantType>(type))
       return op.emitError() << "'" << op.getName() << "' on " << type << " is not supported on cpu (" << lanes
                             << " lanes)";
   if (auto ifOp = dyn_cast<scf::IfOp>(op))
@@ -193,7 +201,7 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
     return emitLoad(load), success();
   if (auto store = dyn_cast<StoreOp>(op))
     return emitStore(store), success();
-  if (isa<SharedAllocOp>(op))
+  if (isa<SharedAllocOp, PrivateAllocOp, ConstantGetOp>(op))
     return success();
   if (isa<BlockSyncOp>(op)) {
     emitBarrier();

@@ -156,6 +156,9 @@ private:
   llvm::Value *stateField(size_t offset);
   llvm::Value *arrivals() { return stateField(offsetof(cpu::BlockState, arrivals)); }
   unsigned sharedBytes = 0, stateOffset = 0;
+  /// Of a subgroup's private arrays; where the first subgroup's begin in the block's memory.
+  uint64_t privateBytes = 0, privateStart = 0;
+  llvm::DenseMap<mlir::Operation *, uint64_t> privateOffsets;
 
 public:
   unsigned getSharedBytes() const { return sharedBytes; }
@@ -207,6 +210,7 @@ private:
   llvm::Value *fromStorage(llvm::Value *stored, llvm::Type *scalar);
   llvm::Value *toStorage(llvm::Value *value, llvm::Type *storage);
   llvm::Value *arrayPointer(mlir::Value array);
+  llvm::Constant *getTable(ConstantOp table);
   Address locate(mlir::Value array, mlir::OperandRange indices, llvm::ArrayRef<int64_t> literals, llvm::Type *element);
   llvm::Value *lanePointers(const Address &address, llvm::Type *element);
   llvm::Value *lanePointer(const Address &address, llvm::Type *element, unsigned lane);

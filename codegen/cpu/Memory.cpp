@@ -14,12 +14,6 @@ using namespace mlir;
 
 namespace qd {
 
-static Type getElement(Value array) {
-  if (auto buffer = dyn_cast<BufferType>(array.getType()))
-    return buffer.getElementType();
-  return cast<SharedType>(array.getType()).getElementType();
-}
-
 llvm::Type *KernelEmitter::getStorageType(Type element) {
   if (element.isF32())
     return b.getFloatTy();
@@ -54,6 +48,10 @@ void KernelEmitter::createAliasScopes() {
   for (const SharedStorage::Piece &piece : storage.getPieces())
     if (piece.arrays.size() == 1)
       add(SharedAllocOp(piece.arrays.front()));
+  kernel.getBody().walk([&](Operation *op) {
+    if (isa<PrivateAllocOp, ConstantGetOp>(op))
+      add(op->getResult(0));
+  });
 }
 
 void KernelEmitter::annotate(llvm::Instruction *access, Value array) {
@@ -70,19 +68,45 @@ void KernelEmitter::annotate(llvm::Instruction *access, Value array) {
 llvm::Value *KernelEmitter::arrayPointer(Value array) {
   if (auto alloc = array.getDefiningOp<SharedAllocOp>())
     return b.CreateConstGEP1_64(b.getInt8Ty(), frame.shared, sharedOffsets.lookup(alloc));
+  if (auto alloc = array.getDefiningOp<PrivateAllocOp>()) {
+    // Behind the shared arrays, a subgroup's after another's.
+    llvm::Value *subgroup = b.CreateZExt(b.CreateUDiv(frame.firstThread, b.getInt32(lanes)), b.getInt64Ty());
+    llvm::Value *offset = b.CreateMul(subgroup, b.getInt64(privateBytes));
+    offset = b.CreateAdd(offset, b.getInt64(privateStart + privateOffsets.lookup(alloc)));
+    return b.CreateGEP(b.getInt8Ty(), frame.shared, offset);
+  }
+  if (auto get = array.getDefiningOp<ConstantGetOp>())
+    return getTable(get.getConstant());
   return getBase(array);
+}
+
+/// One global a table.
+llvm::Constant *KernelEmitter::getTable(ConstantOp table) {
+  std::string name = ("table." + table.getSymName()).str();
+  if (llvm::GlobalVariable *global = module.getNamedGlobal(name))
+    return global;
+  std::vector<uint8_t> bytes = table.getBytes();
+  StringRef data(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  llvm::Constant *elements = llvm::ConstantDataArray::getRaw(data, table.getArrayType().getNumElements(),
+                                                             getStorageType(table.getArrayType().getElementType()));
+  auto *global = new llvm::GlobalVariable(module, elements->getType(), /*isConstant=*/true,
+                                          llvm::GlobalValue::PrivateLinkage, elements, name);
+  global->setAlignment(llvm::Align(16));
+  return global;
 }
 
 /// Row-major: ((i0 * extent 1 + i1) * extent 2 + i2) ..
 KernelEmitter::Address KernelEmitter::locate(Value array, OperandRange indices, ArrayRef<int64_t> literals,
                                              llvm::Type *element) {
-  SmallVector<int64_t> strides(literals.size(), 1);
-  if (auto shared = dyn_cast<SharedType>(array.getType()))
+  // Of a private array, all lanes' elements of one subscript stand side by side.
+  bool isPrivate = isa<PrivateType>(array.getType());
+  SmallVector<int64_t> strides(literals.size(), isPrivate ? lanes : 1);
+  if (ArrayRef<int64_t> shape = getStaticShape(array.getType()); !shape.empty())
     for (int i = int(literals.size()) - 2; i >= 0; --i)
-      strides[i] = strides[i + 1] * shared.getShape()[i + 1];
+      strides[i] = strides[i + 1] * shape[i + 1];
 
   bool known = llvm::none_of(indices, [&](Value index) { return analysis.getShape(index).isVarying(); });
-  // A shared array has fewer than 2^31 elements, so the sum of i32 subscripts in bounds stays in i32, which gathers
+  // An array of static shape has fewer than 2^31 elements, so the sum of i32 subscripts in bounds stays in i32, which gathers
   // take as it is.
   llvm::Value *sum = nullptr, *uniformSum = b.getInt64(0);
   LaneOffsets offsets(lanes, 0);
@@ -106,6 +130,12 @@ KernelEmitter::Address KernelEmitter::locate(Value array, OperandRange indices, 
     } else {
       add(sum, getVector(index), stride);
     }
+  }
+  if (isPrivate) {
+    for (unsigned lane = 0; lane < lanes; ++lane)
+      offsets[lane] += lane;
+    if (sum)
+      sum = b.CreateAdd(sum, lanesVector([](unsigned lane) { return lane; }, sum->getType()->getScalarType()));
   }
   Address address;
   address.pointer = b.CreateGEP(element, arrayPointer(array), uniformSum);
@@ -208,7 +238,7 @@ void KernelEmitter::emitLoad(LoadOp op) {
 //===----------------------------------------------------------------------===//
 
 void KernelEmitter::emitStore(StoreOp op) {
-  Type type = getElement(op.getArray());
+  Type type = getElementType(op.getArray().getType());
   llvm::Type *element = getStorageType(type);
   Address address = locate(op.getArray(), op.getIndices(), op.getStaticIndices(), element);
   llvm::Align alignment(element->getPrimitiveSizeInBits() / 8);

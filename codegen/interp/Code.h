@@ -54,7 +54,11 @@ struct Code {
   bool isCooperative = false; ///< blocks wait for each other, so all of them run at once
   Body body;
   std::vector<Definition> definitions; ///< by slot
-  std::vector<SharedAllocOp> shared; ///< their arrays are numbered in this order, behind the arguments
+  /// Arrays are numbered in this order: the arguments, shared arrays, tables, and private arrays, each thread's of one
+  /// side by side.
+  std::vector<SharedAllocOp> shared;
+  std::vector<ConstantGetOp> tables;
+  std::vector<PrivateAllocOp> privates;
 };
 
 /// Translates a kernel; what it does not know it diagnoses at the op.

@@ -274,7 +274,7 @@ void Explainer::explainValue(Cause cause) {
   if (budget == 0)
     return;
   Definition definition = define(cause.slot);
-  if (isa<BufferType, SharedType>(definition.type))
+  if (isArrayType(definition.type))
     return;
   --budget;
   std::string value = print(cause);
@@ -346,7 +346,7 @@ void Explainer::explainOperation(const Cause &cause, const Instruction &instruct
     text.insert(text.size() - 1, (" " + stringifyEnum(compare.getPredicate())).str());
   for (unsigned i = 0; i < instruction.operands.size(); ++i)
     text += (i == 0 ? " of " : i + 1 == instruction.operands.size() ? " and " : ", ") +
-            (isa<BufferType, SharedType>(op->getOperand(i).getType()) ? block.arrays[block.at(operand(i)).bits].name
+            (isArrayType(op->getOperand(i).getType()) ? block.arrays[block.at(operand(i)).bits].name
                                                                       : print(operand(i)));
   note(op, cause.thread, text);
   for (unsigned i = 0; i < instruction.operands.size(); ++i)

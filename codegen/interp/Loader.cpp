@@ -34,8 +34,8 @@ private:
 
 LogicalResult Loader::checkTypes(Operation *op, TypeRange types) {
   for (Type type : types)
-    if (!isScalarType(type) && !isa<BufferType, SharedType>(type))
-      return op->emitOpError() << "has a value of type " << type << ", expected a scalar, !qd.buffer or !qd.shared";
+    if (!isScalarType(type) && !isArrayType(type))
+      return op->emitOpError() << "has a value of type " << type << ", expected a scalar or an array";
   return success();
 }
 
@@ -67,6 +67,10 @@ LogicalResult Loader::loadOp(Operation *op, Instruction &instruction) {
     instruction.results.push_back(makeSlot(result));
   if (auto alloc = dyn_cast<SharedAllocOp>(op))
     code.shared.push_back(alloc);
+  if (auto get = dyn_cast<ConstantGetOp>(op))
+    code.tables.push_back(get);
+  if (auto alloc = dyn_cast<PrivateAllocOp>(op))
+    code.privates.push_back(alloc);
   if (auto call = dyn_cast<func::CallOp>(op))
     return loadCall(call, instruction);
   code.isCooperative |= instruction.rule->isGridWide;

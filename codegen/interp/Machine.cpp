@@ -167,17 +167,30 @@ SmallVector<LaneValue, 2> Subgroup::compute(const Instruction &instruction, unsi
 //===----------------------------------------------------------------------===//
 
 Block::Block(Launch &launch, std::array<uint32_t, 3> id) : launch(launch), id(id), arrays(launch.buffers) {
-  for (SharedAllocOp alloc : launch.code.shared) {
+  auto add = [&](Type type, StringRef name) -> Array & {
     Array &array = arrays.emplace_back();
-    SharedType type = alloc.getType();
-    array.count = type.getNumElements();
-    array.element = type.getElementType();
-    array.shape = type.getShape();
-    array.name = "the shared array";
+    array.element = getElementType(type);
+    array.shape = getStaticShape(type);
+    array.count = 1;
+    for (int64_t extent : array.shape)
+      array.count *= extent;
+    array.name = name.str();
     array.storage.resize(array.count * getStorageBytes(array.element));
     array.data = array.storage.data();
     array.written.resize(array.count);
+    return array;
+  };
+  for (SharedAllocOp alloc : launch.code.shared)
+    add(alloc.getType(), "the shared array");
+  for (ConstantGetOp get : launch.code.tables) {
+    Array &table = add(get.getType(), "the table");
+    llvm::copy(get.getConstant().getBytes(), table.storage.begin());
+    table.written.flip();
+    table.isSeenByAll = false;
   }
+  for (PrivateAllocOp alloc : launch.code.privates)
+    for (unsigned thread = 0; thread < numThreads(); ++thread)
+      add(alloc.getType(), "the private array").isSeenByAll = false;
   for (unsigned thread = 0; thread < numThreads(); thread += launch.code.subgroupSize)
     subgroups.emplace_back(*this, thread);
 }

@@ -39,18 +39,19 @@ std::string printLocation(mlir::Location loc);
 /// "-5", "true", "1.5" or "poison", for messages.
 std::string printValue(LaneValue value, mlir::Type type);
 
-/// A buffer or a block's shared array.
+/// A buffer, a block's shared array, a thread's private one, or a table.
 struct Array {
   uint8_t *data = nullptr;
   int64_t count = 0;
   mlir::Type element;
-  llvm::ArrayRef<int64_t> shape; ///< shared arrays
+  llvm::ArrayRef<int64_t> shape; ///< of all but buffers
   int32_t access = 0;            ///< buffers: KernelOp::Access bits
   std::string name;
-  std::vector<uint8_t> storage;  ///< shared arrays
-  std::vector<bool> written;     ///< shared arrays, by element
+  std::vector<uint8_t> storage;  ///< of all but buffers
+  std::vector<bool> written;     ///< of all but buffers, by element
+  bool isSeenByAll = true;       ///< other threads may write it
 
-  bool isShared() const { return !shape.empty(); }
+  bool isStatic() const { return !shape.empty(); }
 };
 
 /// A value of one thread of a block, whose origin a report explains.
@@ -213,7 +214,7 @@ public:
 
   Launch &launch;
   const std::array<uint32_t, 3> id;
-  std::vector<Array> arrays; ///< arguments, then shared arrays
+  std::vector<Array> arrays; ///< as `Code` numbers them
   std::vector<Subgroup> subgroups;
   uint64_t barriers = 0;     ///< that its threads have passed
   const Instruction *atGrid = nullptr; ///< the op at which all its threads wait for the other blocks

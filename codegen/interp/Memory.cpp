@@ -1,4 +1,4 @@
-//===- Memory.cpp - buffers and shared arrays -----------------------------------------------===//
+//===- Memory.cpp - buffers, arrays and tables -----------------------------------------------===//
 
 #include "codegen/interp/Memory.h"
 
@@ -25,7 +25,7 @@ void writeElement(Launch &launch, Array &array, int64_t element, uint64_t bits) 
     ++launch.memoryVersion;
   unsigned bytes = getStorageBytes(array.element);
   memcpy(array.data + element * bytes, &bits, bytes);
-  if (array.isShared())
+  if (array.isStatic())
     array.written[element] = true;
 }
 
@@ -41,7 +41,7 @@ static std::string countElements(const Array &array) {
   std::string text = array.name + ", which has ";
   llvm::raw_string_ostream stream(text);
   llvm::interleave(array.shape, stream, "x");
-  if (!array.isShared())
+  if (!array.isStatic())
     stream << array.count;
   stream << (array.count == 1 ? " element" : " elements");
   return text;
@@ -49,7 +49,7 @@ static std::string countElements(const Array &array) {
 
 std::optional<int64_t> findElement(Thread &thread, const Array &array, unsigned firstSubscript,
                                    ArrayRef<int64_t> literals) {
-  ArrayRef<int64_t> extents = array.isShared() ? array.shape : ArrayRef(array.count);
+  ArrayRef<int64_t> extents = array.isStatic() ? array.shape : ArrayRef(array.count);
   int64_t element = 0;
   for (auto [literal, extent] : llvm::zip_equal(literals, extents)) {
     int64_t subscript = literal;
@@ -85,7 +85,7 @@ bool isEnabled(Thread &thread, Value predicate, unsigned operand) {
 }
 
 bool checkWritten(Thread &thread, const Array &array, int64_t element, unsigned firstSubscript, unsigned end) {
-  if (!array.isShared() || array.written[element])
+  if (!array.isStatic() || array.written[element])
     return true;
   if (thread.block().launch.checks.uninitialized)
     thread.fail("reads element " + llvm::Twine(element) + " of " + array.name + " before it is written",
@@ -124,7 +124,7 @@ static void runLoad(Thread &thread) {
   if (!checkWritten(thread, *array, *element, 1, predicate))
     return;
   Launch &launch = thread.block().launch;
-  if (launch.checks.races && !launch.races.checkRead(thread, *array, *element))
+  if (array->isSeenByAll && launch.checks.races && !launch.races.checkRead(thread, *array, *element))
     return;
   thread.out[0] = readValue(thread, *array, *element);
 }
@@ -144,7 +144,8 @@ static void runStore(Thread &thread) {
   Launch &launch = thread.block().launch;
   if (thread.in[0].poison && launch.checks.poison)
     return thread.fail("stores poison to element " + llvm::Twine(*element) + " of " + array->name, 0);
-  if (launch.checks.races && !launch.races.checkWrite(thread, *array, *element, thread.in[0].bits))
+  if (array->isSeenByAll && launch.checks.races &&
+      !launch.races.checkWrite(thread, *array, *element, thread.in[0].bits))
     return;
   writeElement(launch, *array, *element, thread.in[0].bits);
 }
@@ -160,11 +161,31 @@ static void runSharedAlloc(Thread &thread) {
   thread.out[0] = LaneValue::of(thread.block().launch.buffers.size() + (position - code.shared.begin()));
 }
 
+static void runConstantGet(Thread &thread) {
+  const Code &code = thread.block().launch.code;
+  auto position = llvm::find(code.tables, thread.op<ConstantGetOp>());
+  thread.out[0] =
+      LaneValue::of(thread.block().launch.buffers.size() + code.shared.size() + (position - code.tables.begin()));
+}
+
+/// Each time it is reached, the array holds nothing.
+static void runPrivateAlloc(Thread &thread) {
+  Block &block = thread.block();
+  const Code &code = block.launch.code;
+  size_t position = llvm::find(code.privates, thread.op<PrivateAllocOp>()) - code.privates.begin();
+  size_t number = block.launch.buffers.size() + code.shared.size() + code.tables.size() +
+                  position * block.numThreads() + thread.index();
+  block.arrays[number].written.assign(block.arrays[number].count, false);
+  thread.out[0] = LaneValue::of(number);
+}
+
 void addMemoryRules(RuleTable &table) {
   table.addThread<LoadOp>(runLoad);
   table.addThread<StoreOp>(runStore);
   table.addThread<SizeOp>(runSize);
   table.addThread<SharedAllocOp>(runSharedAlloc);
+  table.addThread<ConstantGetOp>(runConstantGet);
+  table.addThread<PrivateAllocOp>(runPrivateAlloc);
 }
 
 } // namespace qd::interp

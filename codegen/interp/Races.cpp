@@ -251,7 +251,7 @@ void RaceDetector::meetAll() { memory.clear(); }
 
 void RaceDetector::forget(const Block &block) {
   for (const Array &array : block.arrays)
-    if (array.isShared())
+    if (array.isStatic())
       for (int64_t element = 0; element < array.count; ++element)
         memory.erase(getAddress(array, element));
   for (unsigned thread = 0; thread < block.numThreads() && !clocks.empty(); ++thread)

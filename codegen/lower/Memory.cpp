@@ -1,4 +1,4 @@
-//===- Memory.cpp - buffers and shared arrays on NVPTX and AMDGCN ------------------------===//
+//===- Memory.cpp - buffers, arrays and tables on NVPTX and AMDGCN -----------------------===//
 
 #include "codegen/lower/Memory.h"
 
@@ -13,10 +13,8 @@ llvm::Type *getStorageType(GPUEmitter &e, Type element) {
 }
 
 llvm::Value *emitAddress(GPUEmitter &e, Value array, OperandRange indices, ArrayRef<int64_t> literals, Type element) {
-  ArrayRef<int64_t> shape;
-  if (auto shared = dyn_cast<SharedType>(array.getType()))
-    shape = shared.getShape();
-  // A block's array is smaller than 2 GiB; a buffer may not be.
+  ArrayRef<int64_t> shape = getStaticShape(array.getType());
+  // An array of static shape is smaller than 2 GiB; a buffer may not be.
   llvm::Type *indexType = shape.empty() ? e.b.getInt64Ty() : e.b.getInt32Ty();
   auto next = indices.begin();
   llvm::Value *offset = nullptr;
@@ -60,6 +58,38 @@ static void lowerSharedAlloc(GPUEmitter &e, Operation *op) {
   e.set(op->getResult(0), e.getSharedArray(cast<SharedAllocOp>(op)));
 }
 
+/// A slot of the thread's stack, which LLVM keeps in registers where all subscripts are constants.
+static void lowerPrivateAlloc(GPUEmitter &e, Operation *op) {
+  PrivateType type = cast<PrivateAllocOp>(op).getType();
+  auto *arrayType = llvm::ArrayType::get(getStorageType(e, type.getElementType()), type.getNumElements());
+  llvm::BasicBlock &entry = e.getFunction()->getEntryBlock();
+  llvm::IRBuilder<> atStart(&entry, entry.begin());
+  llvm::AllocaInst *slot =
+      atStart.CreateAlloca(arrayType, e.module.getDataLayout().getAllocaAddrSpace(), /*ArraySize=*/nullptr);
+  slot->setAlignment(llvm::Align(16));
+  e.set(op->getResult(0), slot);
+}
+
+/// One global a table. NVIDIA's constant space serves one address a time, so tables stand in global memory there.
+static void lowerConstantGet(GPUEmitter &e, Operation *op) {
+  ConstantOp table = cast<ConstantGetOp>(op).getConstant();
+  std::string name = ("table." + table.getSymName()).str();
+  llvm::GlobalVariable *global = e.module.getNamedGlobal(name);
+  if (!global) {
+    llvm::Type *element = getStorageType(e, table.getArrayType().getElementType());
+    std::vector<uint8_t> bytes = table.getBytes();
+    StringRef data(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    llvm::Constant *elements =
+        llvm::ConstantDataArray::getRaw(data, table.getArrayType().getNumElements(), element);
+    constexpr unsigned globalSpace = 1, constantSpace = 4;
+    global = new llvm::GlobalVariable(e.module, elements->getType(), /*isConstant=*/true,
+                                      llvm::GlobalValue::InternalLinkage, elements, name, /*InsertBefore=*/nullptr,
+                                      llvm::GlobalValue::NotThreadLocal, e.isNVPTX() ? globalSpace : constantSpace);
+    global->setAlignment(llvm::Align(16));
+  }
+  e.set(op->getResult(0), global);
+}
+
 static void lowerSize(GPUEmitter &e, Operation *op) {
   auto size = cast<SizeOp>(op);
   llvm::Value *count = e.getCount(size.getBuffer());
@@ -72,6 +102,8 @@ llvm::ArrayRef<LoweringRow> getMemoryLowerings() {
       {"qd.load", lowerLoad, lowerLoad},
       {"qd.store", lowerStore, lowerStore},
       {"qd.shared.alloc", lowerSharedAlloc, lowerSharedAlloc},
+      {"qd.private.alloc", lowerPrivateAlloc, lowerPrivateAlloc},
+      {"qd.constant.get", lowerConstantGet, lowerConstantGet},
       {"qd.size", lowerSize, lowerSize},
   };
   return rows;

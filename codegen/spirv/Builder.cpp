@@ -136,9 +136,14 @@ Id Builder::getFloat(unsigned width, uint64_t bits) {
 
 Id Builder::getNull(Id type) { return getUnique(Op::OpConstantNull, type, {}); }
 
-Id Builder::createVariable(StorageClass storage, Id pointee) {
+Id Builder::getComposite(Id type, ArrayRef<Id> parts) { return getUnique(Op::OpConstantComposite, type, parts); }
+
+Id Builder::createVariable(StorageClass storage, Id pointee, Id initializer) {
   Id type = getPointerType(storage, pointee), id = createId();
-  append(globals, Op::OpVariable, {type, id, uint32_t(storage)});
+  SmallVector<uint32_t, 4> operands = {type, id, uint32_t(storage)};
+  if (initializer)
+    operands.push_back(initializer);
+  append(globals, Op::OpVariable, operands);
   return id;
 }
 
@@ -155,6 +160,12 @@ Id Builder::beginFunction() {
   block = createId();
   append(header, Op::OpFunction, {voidType, id, uint32_t(FunctionControlMask::MaskNone), type});
   append(header, Op::OpLabel, block);
+  return id;
+}
+
+Id Builder::createLocalVariable(Id pointee) {
+  Id type = getPointerType(StorageClass::Function, pointee), id = createId();
+  append(header, Op::OpVariable, {type, id, uint32_t(StorageClass::Function)});
   return id;
 }
 

@@ -72,13 +72,17 @@ public:
   Id getInt(unsigned width, uint64_t value);
   Id getFloat(unsigned width, uint64_t bits);
   Id getNull(Id type);
-  Id createVariable(spv::StorageClass storage, Id pointee);
+  /// A constant of parts that are constants.
+  Id getComposite(Id type, llvm::ArrayRef<Id> parts);
+  Id createVariable(spv::StorageClass storage, Id pointee, Id initializer = 0);
 
   //===--------------------------------------------------------------------===//
   // A function's code
   //===--------------------------------------------------------------------===//
 
   Id beginFunction();
+  /// A variable of the function, or in it of each invocation.
+  Id createLocalVariable(Id pointee);
   void endFunction();
 
   Id emit(spv::Op op, Id type, llvm::ArrayRef<uint32_t> operands);

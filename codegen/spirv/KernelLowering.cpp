@@ -22,6 +22,7 @@ LogicalResult KernelLowering::run() {
   function = b.beginFunction();
   b.setName(function, interface.name);
   declareSharedArrays();
+  declarePrivateArrays();
   declareBuffers();
   declareParameters();
 
@@ -88,6 +89,36 @@ void KernelLowering::declareSharedArrays() {
     for (SharedAllocOp alloc : piece.arrays)
       set(alloc, variable);
   }
+}
+
+/// An i1 takes a word: narrower integers are a feature of the device.
+void KernelLowering::declarePrivateArrays() {
+  kernel.getBody().walk([&](PrivateAllocOp alloc) {
+    Type element = alloc.getType().getElementType();
+    Id type = element.isInteger(1) ? getU32Type() : getType(element);
+    set(alloc, b.createLocalVariable(b.getArrayType(type, alloc.getType().getNumElements())));
+  });
+}
+
+Id KernelLowering::getTable(ConstantOp table) {
+  Id &variable = tables[table];
+  if (variable)
+    return variable;
+  Type element = table.getArrayType().getElementType();
+  unsigned width = element.isInteger(1) ? 32 : element.getIntOrFloatBitWidth(), bytes = getStorageBytes(element);
+  bool isFloat = isa<FloatType>(element) && !element.isBF16();
+  Id type = element.isInteger(1) ? getU32Type() : getType(element);
+  std::vector<uint8_t> data = table.getBytes();
+  SmallVector<Id> elements;
+  for (size_t at = 0; at < data.size(); at += bytes) {
+    uint64_t bits = 0;
+    memcpy(&bits, data.data() + at, bytes);
+    elements.push_back(isFloat ? b.getFloat(width, bits) : b.getInt(width, bits));
+  }
+  Id array = b.getArrayType(type, elements.size());
+  variable = b.createVariable(StorageClass::Private, array, b.getComposite(array, elements));
+  sharedVariables.push_back(variable);
+  return variable;
 }
 
 namespace {
@@ -425,13 +456,13 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
   if (!row)
     return unsupported(op);
   // Arrays are named where they are used: they are no values that code could choose between.
-  bool isMemoryOp = isa<LoadOp, StoreOp, SizeOp, SharedAllocOp, AtomicRMWOp, AtomicCASOp, AtomicLoadOp,
+  bool isMemoryOp = isa<LoadOp, StoreOp, SizeOp, SharedAllocOp, PrivateAllocOp, ConstantGetOp, AtomicRMWOp, AtomicCASOp, AtomicLoadOp,
                          AtomicStoreOp>(op);
   for (Value operand : op->getOperands())
-    if (!isScalarType(operand.getType()) && !(isMemoryOp && isa<BufferType, SharedType>(operand.getType())))
+    if (!isScalarType(operand.getType()) && !(isMemoryOp && isArrayType(operand.getType())))
       return unsupported(op, operand.getType());
   for (Value result : op->getResults())
-    if (!isScalarType(result.getType()) && !isa<SharedAllocOp>(op))
+    if (!isScalarType(result.getType()) && !isa<SharedAllocOp, PrivateAllocOp, ConstantGetOp>(op))
       return unsupported(op, result.getType());
   return row->lower(*this, op, *row);
 }

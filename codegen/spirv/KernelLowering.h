@@ -128,6 +128,8 @@ public:
   Id getArray(mlir::Value array) const { return get(array); }
   /// The variable that shows a buffer with atomic accesses as words.
   Id getWords(mlir::Value buffer) const { return words.lookup(buffer); }
+  /// The variable of a table.
+  Id getTable(ConstantOp table);
   /// An element count, as the halves of an i64.
   Id getSizeHalves(mlir::BlockArgument buffer);
 
@@ -138,6 +140,7 @@ private:
   bool hasSubgroupOps();
 
   void declareSharedArrays();
+  void declarePrivateArrays();
   void declareBuffers();
   Id declareBuffer(unsigned arg, Id element, unsigned bytes);
   void declareParameters();
@@ -148,6 +151,7 @@ private:
   KernelInterface interface;
   Id function = 0;
   llvm::DenseMap<mlir::Value, Id> ids, words;
+  llvm::DenseMap<mlir::Operation *, Id> tables;
   llvm::SmallVector<Id> interfaceVariables, sharedVariables;
   llvm::DenseMap<unsigned, Id> inputs; ///< by BuiltIn, and by BuiltIn and dimension
   Id threadIndex = 0, threadIds[3] = {};

@@ -13,6 +13,11 @@ ArrayInfo::ArrayInfo(KernelLowering &l, Value array) : variable(l.getArray(array
     element = shared.getElementType();
     shape = shared.getShape();
     isWords = element.isInteger(1) || hasAtomicAccesses(array);
+  } else if (!isa<BufferType>(array.getType())) {
+    storage = isa<PrivateType>(array.getType()) ? StorageClass::Function : StorageClass::Private;
+    element = getElementType(array.getType());
+    shape = getStaticShape(array.getType());
+    isWords = element.isInteger(1);
   } else {
     storage = StorageClass::StorageBuffer;
     element = cast<BufferType>(array.getType()).getElementType();
@@ -30,7 +35,7 @@ Id ArrayInfo::getMemoryType(KernelLowering &l) const {
 //===----------------------------------------------------------------------===//
 
 /// The position of the subscripts' element in a row-major array, as 32 bits.
-Id getSharedIndex(KernelLowering &l, const ArrayInfo &array, ArrayRef<Id> subscripts) {
+Id getStaticIndex(KernelLowering &l, const ArrayInfo &array, ArrayRef<Id> subscripts) {
   Id index = subscripts.front();
   for (auto [extent, subscript] : llvm::zip(array.shape.drop_front(), subscripts.drop_front())) {
     Id row = l.emitU32(Op::OpIMul, {index, l.getU32(extent)});
@@ -41,7 +46,7 @@ Id getSharedIndex(KernelLowering &l, const ArrayInfo &array, ArrayRef<Id> subscr
 
 Subscript getSubscript(KernelLowering &l, const ArrayInfo &array, ValueRange operands, ArrayRef<int64_t> literals) {
   // A storage buffer is smaller than 4 GiB: unless elements are bytes, their positions fit in 31 bits.
-  bool is64Bit = !array.isShared() && getStorageBytes(array.element) == 1;
+  bool is64Bit = !array.isStatic() && getStorageBytes(array.element) == 1;
   SmallVector<Id> subscripts;
   unsigned bits = 32;
   for (int64_t literal : literals) {
@@ -59,14 +64,14 @@ Subscript getSubscript(KernelLowering &l, const ArrayInfo &array, ValueRange ope
     bits = is64Bit ? width : 32;
     subscripts.push_back(l.resize(l.get(operand), width, bits));
   }
-  return {array.isShared() ? getSharedIndex(l, array, subscripts) : subscripts.front(), bits};
+  return {array.isStatic() ? getStaticIndex(l, array, subscripts) : subscripts.front(), bits};
 }
 
 static Id getElementPointer(KernelLowering &l, const ArrayInfo &array, ValueRange operands,
                             ArrayRef<int64_t> literals) {
   Id type = l.b.getPointerType(array.storage, array.getMemoryType(l));
   Id subscript = getSubscript(l, array, operands, literals).id;
-  if (array.isShared())
+  if (array.isStatic())
     return l.emit(Op::OpAccessChain, type, {array.variable, subscript});
   return l.emit(Op::OpAccessChain, type, {array.variable, l.getU32(0), subscript});
 }
@@ -178,6 +183,19 @@ static LogicalResult lowerSize(KernelLowering &l, Operation *op, const OpRow &) 
 /// Shared arrays are declared before the body.
 static LogicalResult lowerSharedAlloc(KernelLowering &, Operation *, const OpRow &) { return success(); }
 
+/// Declared before the body too, as are tables.
+static LogicalResult lowerPrivateAlloc(KernelLowering &, Operation *, const OpRow &) { return success(); }
+
+static LogicalResult lowerConstantGet(KernelLowering &l, Operation *op, const OpRow &) {
+  // An instruction has at most 65535 words, and one makes a table.
+  constexpr int64_t maxElements = 65532;
+  ConstantOp table = cast<ConstantGetOp>(op).getConstant();
+  if (int64_t elements = table.getArrayType().getNumElements(); elements > maxElements)
+    return op->emitOpError() << "table '" << table.getSymName() << "' has " << elements << " elements, "
+                             << l.target.str() << " takes at most " << maxElements;
+  return l.setResult(op, l.getTable(table));
+}
+
 static LogicalResult lowerBlockSync(KernelLowering &l, Operation *, const OpRow &) {
   Id workgroup = l.getU32(unsigned(spv::Scope::Workgroup));
   auto semantics =
@@ -192,6 +210,8 @@ ArrayRef<OpRow> getMemoryRows() {
       makeRow<StoreOp>(lowerStore),
       makeRow<SizeOp>(lowerSize),
       makeRow<SharedAllocOp>(lowerSharedAlloc),
+      makeRow<PrivateAllocOp>(lowerPrivateAlloc),
+      makeRow<ConstantGetOp>(lowerConstantGet),
       makeRow<BlockSyncOp>(lowerBlockSync),
   };
   return rows;

@@ -17,12 +17,13 @@ struct ArrayInfo {
   Id variable;
   spv::StorageClass storage;
   mlir::Type element;
-  llvm::ArrayRef<int64_t> shape; ///< of a shared array
-  bool isWords = false;          ///< a shared array of a word an element
+  llvm::ArrayRef<int64_t> shape; ///< of an array of static shape
+  bool isWords = false;          ///< such an array, of a word an element
 
   ArrayInfo(KernelLowering &l, mlir::Value array);
 
   bool isShared() const { return storage == spv::StorageClass::Workgroup; }
+  bool isStatic() const { return storage != spv::StorageClass::StorageBuffer; }
   /// The element's type in memory, for plain accesses.
   Id getMemoryType(KernelLowering &l) const;
   unsigned getWordBits() const { return element.getIntOrFloatBitWidth() == 64 ? 64 : 32; }

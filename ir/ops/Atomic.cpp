@@ -119,6 +119,8 @@ template <typename Op> static LogicalResult verifyAtomic(Op op, Type element, un
   Value array = op.getArray();
   if (failed(verifyAccess(op, array.getType(), op.getIndices(), op.getStaticIndices(), element)))
     return failure();
+  if (!isa<BufferType, SharedType>(array.getType()))
+    return op.emitOpError() << "expected !qd.buffer or !qd.shared, which other threads see, found " << array.getType();
   if (op.getEffectiveScope() == Scope::device && isa<SharedType>(array.getType()))
     return op.emitOpError() << "scope device exceeds the block, which alone sees " << array.getType()
                             << "; expected subgroup or block";

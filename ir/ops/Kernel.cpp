@@ -221,7 +221,12 @@ LogicalResult KernelOp::verify() {
 
 LogicalResult KernelOp::verifyRegions() {
   auto isLegal = [](Type type) { return isScalarType(type) || isVectorType(type) || isa<BufferType, SharedType>(type); };
+  // Arrays of a thread and tables are named where they are used, and handed on nowhere.
+  constexpr int64_t maxPrivateBytes = 65536;
+  int64_t privateBytes = 0;
   WalkResult result = getBody().walk([&](Operation *op) {
+    if (auto alloc = dyn_cast<PrivateAllocOp>(op))
+      privateBytes += alloc.getType().getNumElements() * getStorageBytes(alloc.getType().getElementType());
     auto check = [&](TypeRange types, StringRef what) -> LogicalResult {
       for (Type type : types)
         if (!isLegal(type))
@@ -230,7 +235,7 @@ LogicalResult KernelOp::verifyRegions() {
                                       "or 16 of them in a kernel";
       return success();
     };
-    if (failed(check(op->getResultTypes(), "result")))
+    if (!isa<PrivateAllocOp, ConstantGetOp>(op) && failed(check(op->getResultTypes(), "result")))
       return WalkResult::interrupt();
     for (Region &region : op->getRegions())
       for (Block &block : region)
@@ -238,6 +243,9 @@ LogicalResult KernelOp::verifyRegions() {
           return WalkResult::interrupt();
     return WalkResult::advance();
   });
+  if (!result.wasInterrupted() && privateBytes > maxPrivateBytes)
+    return emitOpError() << "has private arrays of " << privateBytes << " bytes a thread, expected at most "
+                         << maxPrivateBytes;
   return failure(result.wasInterrupted());
 }
 

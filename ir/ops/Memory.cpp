@@ -172,6 +172,8 @@ LogicalResult StoreOp::verify() {
                           /*takesVectors=*/true)) ||
       failed(verifyAlign(*this, getAlign(), maxAccessAlignment)))
     return failure();
+  if (isa<ConstantType>(getArray().getType()))
+    return emitOpError() << "writes a table of constants";
   if (getDeclaredAccess(getArray()) & KernelOp::ReadOnly)
     return emitOpError() << "writes a buffer that is declared readonly";
   return success();

@@ -8,12 +8,6 @@ namespace qd {
 
 static constexpr int64_t dynamic = ShapedType::kDynamic;
 
-Type getElementType(Type array) {
-  if (auto buffer = dyn_cast<BufferType>(array))
-    return buffer.getElementType();
-  return cast<SharedType>(array).getElementType();
-}
-
 ParseResult parseSubscriptList(OpAsmParser &parser, Subscripts &subscripts) {
   auto parseOne = [&]() -> ParseResult {
     OpAsmParser::UnresolvedOperand operand;
@@ -75,8 +69,8 @@ ParseResult parseArrayType(OpAsmParser &parser, Type &type) {
 }
 
 ParseResult checkArrayType(OpAsmParser &parser, SMLoc location, Type type) {
-  if (!isa<BufferType, SharedType>(type))
-    return parser.emitError(location) << "expected !qd.buffer or !qd.shared, found " << type;
+  if (!isArrayType(type))
+    return parser.emitError(location) << "expected !qd.buffer, !qd.shared, !qd.private or !qd.constant, found " << type;
   return success();
 }
 
@@ -89,9 +83,7 @@ LogicalResult verifyAccess(Operation *op, Type array, OperandRange indices, Arra
     if (index.getType() != indices.front().getType())
       return op->emitOpError() << "subscripts have different types " << indices.front().getType() << " and "
                                << index.getType();
-  ArrayRef<int64_t> shape;
-  if (auto shared = dyn_cast<SharedType>(array))
-    shape = shared.getShape();
+  ArrayRef<int64_t> shape = getStaticShape(array);
   auto buffer = dyn_cast<BufferType>(array);
   size_t rank = buffer ? buffer.getRank() : shape.size();
   if (literals.size() != rank)

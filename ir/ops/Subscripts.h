@@ -39,9 +39,6 @@ mlir::LogicalResult verifyAccess(mlir::Operation *op, mlir::Type array, mlir::Op
 /// Checks a promise of an alignment in bytes.
 mlir::LogicalResult verifyAlign(mlir::Operation *op, std::optional<uint32_t> align, unsigned most);
 
-/// The element type of a buffer or shared array.
-mlir::Type getElementType(mlir::Type array);
-
 /// The access qualifiers of the kernel argument that `array` is or is a view of, or 0.
 int32_t getDeclaredAccess(mlir::Value array);
 
