@@ -9,6 +9,7 @@
 #include "codegen/Codegen.h"
 #include "codegen/HostProgram.h"
 #include "codegen/Interface.h"
+#include "codegen/PrintLog.h"
 #include "codegen/sim/Sim.h"
 
 #include "llvm/IR/LLVMContext.h"
@@ -22,8 +23,8 @@ namespace qd {
 namespace {
 class SimDevice final : public HostProgram {
 public:
-  SimDevice(std::unique_ptr<SimProgram> program, std::vector<KernelInterface> kernels)
-      : program(std::move(program)), kernels(std::move(kernels)) {}
+  SimDevice(std::unique_ptr<SimProgram> program, std::vector<KernelInterface> kernels, std::unique_ptr<PrintLog> prints)
+      : program(std::move(program)), kernels(std::move(kernels)), prints(std::move(prints)) {}
 
   llvm::Error launch(llvm::StringRef name, std::array<uint32_t, 3> grid, llvm::ArrayRef<HostArg> args) override {
     auto kernel = llvm::find_if(kernels, [&](const KernelInterface &k) { return k.name == name; });
@@ -44,12 +45,15 @@ public:
       if (interface.passesSize)
         parameters.push_back(SimArg::scalar(arg.count));
     }
-    return program->run(name, grid, {kernel->block[0], kernel->block[1], kernel->block[2]}, parameters);
+    llvm::Error error = program->run(name, grid, {kernel->block[0], kernel->block[1], kernel->block[2]}, parameters);
+    prints->flush();
+    return error;
   }
 
 private:
   std::unique_ptr<SimProgram> program;
   std::vector<KernelInterface> kernels;
+  std::unique_ptr<PrintLog> prints;
 };
 } // namespace
 
@@ -67,12 +71,20 @@ std::unique_ptr<HostProgram> createSimProgram(ModuleOp module, const Target &tar
     kernels.push_back(describeKernel(kernel, target));
     simOptions.dynamicSharedBytes = std::max<uint64_t>(simOptions.dynamicSharedBytes, kernels.back().dynamicSharedBytes);
   }
+  auto prints = std::make_unique<PrintLog>();
+  simOptions.print = [log = prints.get()](uint64_t block, llvm::StringRef text,
+                                          llvm::function_ref<const uint8_t *(unsigned)> getValues) {
+    unsigned bytes = countPrintfBytes(text);
+    const uint8_t *values = bytes ? getValues(bytes) : nullptr;
+    if (values || !bytes)
+      log->add(block, formatPrintf(text, values));
+  };
   llvm::Expected<std::unique_ptr<SimProgram>> program = SimProgram::create(*lowered, simOptions);
   if (!program) {
     module.emitError() << "sim of " << target.str() << ": " << llvm::toString(program.takeError());
     return nullptr;
   }
-  return std::make_unique<SimDevice>(std::move(*program), std::move(kernels));
+  return std::make_unique<SimDevice>(std::move(*program), std::move(kernels), std::move(prints));
 }
 
 } // namespace qd

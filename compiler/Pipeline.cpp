@@ -17,6 +17,8 @@ LogicalResult runPipeline(ModuleOp module, const Target &target, const PipelineO
   passes.addPass(createCheckUniformityPass(options.divergence, target));
   // Who waits for memory reads it each time.
   passes.addPass(createCheckWaitsPass());
+  // The target carries out copies, prints, asserts and pauses as they are, and no packed bits are left.
+  passes.addPass(createExpandThreadPass(target));
   // The target has an instruction for each atomic access.
   passes.addPass(createExpandAtomicsPass(target));
   // No reductions and no tiles wider than the target's subgroup are left.

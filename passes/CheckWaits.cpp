@@ -82,7 +82,10 @@ void ConditionSlice::visit(Value value) {
     visitArgument(argument);
   } else {
     Operation *op = value.getDefiningOp();
-    if (isa<LoadOp>(op))
+    auto load = dyn_cast<LoadOp>(op);
+    // Nobody else writes a private array or a table.
+    bool isOthers = load && isa<BufferType, SharedType>(load.getArray().getType());
+    if (isOthers)
       loads.insert(op);
     else if (op->getNumRegions() || !isMemoryEffectFree(op))
       isWait = false;
@@ -101,8 +104,8 @@ static bool endsWait(Operation *op, ArrayRef<Operation *> loads) {
   if (auto store = dyn_cast<StoreOp>(op))
     return store.getIsVolatile() ||
            llvm::any_of(loads, [&](Operation *load) { return cast<LoadOp>(load).getArray() == store.getArray(); });
-  return isa<AtomicRMWOp, AtomicCASOp, AtomicLoadOp, AtomicStoreOp, BlockSyncOp, BlockMemFenceOp, GridMemFenceOp,
-             GridSyncOp, SubgroupSyncOp, SubgroupMemFenceOp>(op);
+  return isa<AtomicRMWOp, AtomicCASOp, AtomicLoadOp, AtomicStoreOp, BlockSyncOp, BlockSyncSharedOp, BlockMemFenceOp,
+             GridMemFenceOp, GridSyncOp, SubgroupSyncOp, SubgroupMemFenceOp>(op);
 }
 
 static void check(scf::WhileOp loop) {

@@ -399,7 +399,7 @@ LogicalResult Expander::expandBlock(Block &block) {
       for (Block &combiner : region)
         if (failed(expandBlock(combiner)))
           return failure();
-    if (isa<BlockSyncOp>(op))
+    if (isa<BlockSyncOp, BlockSyncSharedOp>(op))
       staging.noteSync();
     builder.setInsertionPoint(&op);
     std::optional<int32_t> tile = getTile(&op);

@@ -10,7 +10,8 @@ namespace qd {
 
 bool deservesRemark(Operation *op) {
   return op->hasTrait<Convergent>() && !isa<ShuffleOp, ShuffleUpOp, ShuffleDownOp, ShuffleXorOp, BroadcastOp,
-                                            BroadcastFirstOp, RotateOp, ActiveMaskOp, SubgroupSyncOp, BlockSyncOp>(op);
+                                            BroadcastFirstOp, RotateOp, ActiveMaskOp, SubgroupSyncOp, BlockSyncOp,
+                                            BlockSyncSharedOp>(op);
 }
 
 /// What an op of an expansion is counted as; "" for what stays in a lane.

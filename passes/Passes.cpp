@@ -12,6 +12,7 @@ void registerPasses() {
   mlir::registerPass([] { return createExpandSubgroupPass(); });
   mlir::registerPass([] { return createShareStoragePass(); });
   mlir::registerPass([] { return createCheckLimitsPass(); });
+  mlir::registerPass([] { return createExpandThreadPass(); });
 }
 
 } // namespace qd

@@ -41,6 +41,9 @@ std::unique_ptr<mlir::Pass> createShareStoragePass(const Target &target = {});
 /// -check-limits: the target has the shared memory and the launches that kernels need.
 std::unique_ptr<mlir::Pass> createCheckLimitsPass(const Target &target = {});
 
+/// -expand-thread: the target carries out what is left of a thread's own ops.
+std::unique_ptr<mlir::Pass> createExpandThreadPass(const Target &target = {});
+
 /// Makes the passes known to qdc-opt by their flags.
 void registerPasses();
 

@@ -308,7 +308,7 @@ UniformityAnalysis::State UniformityAnalysis::getResultState(OpResult result) co
         .Case([&](SubgroupIdOp) {
           return groupsSpanSubgroups() ? varying : State{Divergence::Uniform, Divergence::Varying};
         })
-        .Case([&](SizeOp) { return joinOperands(op); })
+        .Case<SizeOp, PackBitsOp, UnpackBitsOp>([&](auto) { return joinOperands(op); })
         .Case([&](LoadOp) { return getLoadState(op); })
         .Case<AtomicRMWOp, AtomicCASOp, AtomicLoadOp>([](auto) { return undecided; })
         .Case([&](ElectOp elect) { return elect.getTile() == 1u ? State() : varying; })

@@ -289,7 +289,11 @@ LogicalResult KernelEmitter::emitWhile(scf::WhileOp op) {
 
 /// Between two rounds of a loop that may wait, the block's other subgroups have their turn.
 void KernelEmitter::emitTurn(scf::WhileOp op) {
-  if (waits && mayWait(op))
+  if (!(waits || asserts) || !mayWait(op))
+    return;
+  if (asserts)
+    b.CreateCall(getCallee(cpu::checkAsserts, {b.getPtrTy()}), {getReports()});
+  if (waits)
     emitSuspend(/*final=*/false);
 }
 

@@ -17,7 +17,7 @@ bool mayWait(scf::WhileOp loop) {
       .walk([&](Operation *op) {
         auto load = dyn_cast<LoadOp>(op);
         auto swap = dyn_cast<AtomicCASOp>(op);
-        bool reads = isa<AtomicLoadOp, AtomicRMWOp, BlockMemFenceOp, GridMemFenceOp>(op) ||
+        bool reads = isa<AtomicLoadOp, AtomicRMWOp, BlockMemFenceOp, GridMemFenceOp, SleepOp>(op) ||
                      (load && load.getIsVolatile()) ||
                      (swap && !loop->isAncestor(swap.getExpected().getParentBlock()->getParentOp()));
         return reads ? WalkResult::interrupt() : WalkResult::advance();
@@ -48,6 +48,7 @@ KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatur
   });
   // The slots are on the stack of a worker.
   constexpr uint64_t maxSlotBytes = 64 * 1024;
+  kernel.getBody().walk([&](AssertOp) { asserts = true; });
   cooperates = qd::isCooperative(kernel);
   waits = cooperates || (kernel.getNumThreads() > int64_t(lanes) && mayWait(kernel));
   stateOffset = llvm::alignTo(sharedBytes, cpu::sharedAlignment);
@@ -201,9 +202,9 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
     return emitLoad(load), success();
   if (auto store = dyn_cast<StoreOp>(op))
     return emitStore(store), success();
-  if (isa<SharedAllocOp, PrivateAllocOp, ConstantGetOp>(op))
+  if (isa<SharedAllocOp, PrivateAllocOp, ConstantGetOp>(op) || emitReportOp(op))
     return success();
-  if (isa<BlockSyncOp>(op)) {
+  if (isa<BlockSyncOp, BlockSyncSharedOp>(op)) {
     emitBarrier();
     return success();
   }

@@ -37,9 +37,12 @@ namespace cpu {
 constexpr llvm::StringLiteral entryPrefix = "kernel.";
 /// `ptr qd_cpu_frame(i64 size, i64 align)`: memory for a suspended subgroup, kept for the worker's next block.
 constexpr llvm::StringLiteral allocateFrame = "qd_cpu_frame";
-/// Bytes before the arguments in a launch record: the grid as three i32 and padding; then 16 bytes an argument: a
-/// scalar's bits, or a buffer's address and element count.
-constexpr unsigned recordHeader = 16, recordArg = 16;
+/// Functions that Reports.h declares.
+constexpr llvm::StringLiteral printLine = "qd_cpu_print", failAssert = "qd_cpu_fail_assert",
+                              checkAsserts = "qd_cpu_check_asserts", pause = "qd_cpu_pause";
+/// Bytes before the arguments in a launch record: the grid as three i32 and padding, the address of the launch's Reports
+/// and padding; then 16 bytes an argument: a scalar's bits, or a buffer's address and element count.
+constexpr unsigned recordReports = 16, recordHeader = 32, recordArg = 16;
 /// Alignment of a block's shared memory and of each array in it.
 constexpr unsigned sharedAlignment = 64;
 
@@ -82,6 +85,7 @@ public:
   bool isCooperative() const { return cooperates; }
   /// Where in a block's memory its cpu::BlockState is.
   unsigned getStateOffset() const { return stateOffset; }
+  bool hasAsserts() const { return asserts; }
 
 private:
   KernelOp kernel;
@@ -97,6 +101,7 @@ private:
   bool suspends = false; ///< subgroups are coroutines
   bool waits = false;    ///< subgroups may wait for each other by memory: they take turns in such loops too
   bool cooperates = false; ///< blocks wait for each other: all of them are under way at once
+  bool asserts = false;  ///< a thread may end the launch
 
   llvm::DenseMap<mlir::Value, LaneValue> values;
   llvm::DenseMap<mlir::Operation *, unsigned> sharedOffsets;
@@ -254,6 +259,15 @@ private:
   template <typename Op> void emitLaneStore(Op op, llvm::AtomicOrdering order, bool isVolatile);
   /// Emits atomic and volatile accesses and fences; false for another op.
   bool emitAtomicOp(mlir::Operation &op);
+
+  // Report.cpp
+  llvm::Value *getReports();
+  llvm::Value *getBlockNumber();
+  llvm::FunctionCallee getCallee(llvm::StringRef name, llvm::ArrayRef<llvm::Type *> operands);
+  void emitPrint(PrintOp op);
+  void emitAssert(AssertOp op);
+  /// Emits prints, asserts and pauses; false for another op.
+  bool emitReportOp(mlir::Operation &op);
 
   // Subgroup.cpp
   llvm::Value *permute(llvm::Value *vector, llvm::ArrayRef<int> sources);

@@ -3,6 +3,7 @@
 #include "codegen/cpu/LibraryCalls.h"
 
 #include "codegen/cpu/KernelEmitter.h"
+#include "codegen/cpu/Reports.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/bit.h"
@@ -43,6 +44,10 @@ template <typename F> static void *addressOf(F *function) { return reinterpret_c
 llvm::ArrayRef<LibraryCall> getLibraryCalls() {
   static const LibraryCall calls[] = {
       {allocateFrame.data(), addressOf(allocateFrameMemory)},
+      {printLine.data(), addressOf(reportPrint)},
+      {failAssert.data(), addressOf(reportFailure)},
+      {checkAsserts.data(), addressOf(leaveIfFailed)},
+      {pause.data(), addressOf(yieldProcessor)},
       {"memcpy", addressOf<void *(void *, const void *, size_t)>(std::memcpy)},
       {"memmove", addressOf<void *(void *, const void *, size_t)>(std::memmove)},
       {"memset", addressOf<void *(void *, int, size_t)>(std::memset)},

@@ -11,6 +11,7 @@
 #include "codegen/Interface.h"
 #include "codegen/cpu/KernelEmitter.h"
 #include "codegen/cpu/Native.h"
+#include "codegen/cpu/Reports.h"
 #include "codegen/cpu/ThreadPool.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -29,6 +30,7 @@ namespace {
 struct KernelFacts {
   bool hasCoroutines = false;
   bool isCooperative = false;
+  bool hasAsserts = false;
   unsigned sharedBytes = 0, stateOffset = 0;
   std::array<unsigned, 3> block = {};
   std::array<bool, 3> narrowDims = {}; ///< dimensions in which an i32 numbers all threads
@@ -46,6 +48,7 @@ static LogicalResult emitKernel(KernelOp kernel, const Target &target, const llv
     return failure();
   facts.hasCoroutines |= emitter.usesCoroutines();
   facts.isCooperative = emitter.isCooperative();
+  facts.hasAsserts |= emitter.hasAsserts();
   facts.sharedBytes = emitter.getSharedBytes();
   facts.stateOffset = emitter.getStateOffset();
   llvm::copy(emitter.getNarrowDims(), facts.narrowDims.begin());
@@ -187,7 +190,8 @@ private:
   std::shared_ptr<cpu::ThreadPool> pool;
 
   void compile(Kernel &kernel, StringRef name);
-  llvm::Error runTogether(Kernel &kernel, StringRef name, const void *record, uint64_t blocks);
+  llvm::Error runTogether(Kernel &kernel, StringRef name, const void *record, uint64_t blocks, cpu::Reports &reports);
+  void runApart(Kernel &kernel, const void *record, uint64_t blocks, cpu::Reports &reports);
 };
 } // namespace
 
@@ -228,8 +232,34 @@ void CPUProgram::compile(Kernel &kernel, StringRef name) {
     kernel.problem = llvm::toString(address.takeError());
 }
 
-/// Takes all blocks of a grid from one `qd.grid.sync` to the next.
-llvm::Error CPUProgram::runTogether(Kernel &kernel, StringRef name, const void *record, uint64_t blocks) {
+/// Only kernels with asserts leave their blocks early.
+static void runReporting(const Kernel &kernel, cpu::Reports &reports, llvm::function_ref<void()> blocks) {
+  if (kernel.facts.hasAsserts)
+    reports.run(blocks);
+  else
+    blocks();
+}
+
+/// Runs blocks that do not wait for later ones.
+void CPUProgram::runApart(Kernel &kernel, const void *record, uint64_t blocks, cpu::Reports &reports) {
+  unsigned threads = pool->getNumThreads();
+  // Pieces small enough to even out, large enough that taking one costs nothing.
+  uint64_t piece = std::clamp<uint64_t>(blocks / (threads * 8), 1, 1024);
+  std::vector<std::unique_ptr<WorkerMemory>> memories(threads);
+  pool->run(blocks, piece, [&](uint64_t begin, uint64_t end, unsigned worker) {
+    StrictFloats strict;
+    if (!memories[worker])
+      memories[worker] = kernel.acquire();
+    runReporting(kernel, reports, [&] { kernel.entry(record, memories[worker].get(), begin, end); });
+  });
+  for (std::unique_ptr<WorkerMemory> &memory : memories)
+    if (memory)
+      kernel.release(std::move(memory));
+}
+
+/// Takes all blocks of a grid from one `qd.grid.sync` to the next; some end before where an assert fails.
+llvm::Error CPUProgram::runTogether(Kernel &kernel, StringRef name, const void *record, uint64_t blocks,
+                                    cpu::Reports &reports) {
   if (blocks > maxCooperativeBlocks)
     return llvm::createStringError(
         llvm::formatv("the grid has {0} blocks, cpu runs at most {1} of a kernel with 'qd.grid.sync'", blocks,
@@ -254,10 +284,14 @@ llvm::Error CPUProgram::runTogether(Kernel &kernel, StringRef name, const void *
   while (true) {
     pool->run(blocks, piece, [&](uint64_t begin, uint64_t end, unsigned) {
       StrictFloats strict;
-      for (uint64_t block = begin; block < end; ++block)
-        if (states[block]->progress == cpu::Progress::NotStarted || states[block]->progress == cpu::Progress::Running)
-          kernel.entry(record, addresses.data(), block, block + 1);
+      runReporting(kernel, reports, [&] {
+        for (uint64_t block = begin; block < end; ++block)
+          if (states[block]->progress == cpu::Progress::NotStarted || states[block]->progress == cpu::Progress::Running)
+            kernel.entry(record, addresses.data(), block, block + 1);
+      });
     });
+    if (reports.hasFailed())
+      return llvm::Error::success();
     if (llvm::any_of(states, isAt(cpu::Progress::Running)))
       continue;
     uint64_t ended = llvm::count_if(states, isAt(cpu::Progress::Done));
@@ -289,6 +323,8 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
 
   std::vector<uint64_t> record(cpu::recordHeader / 8 + args.size() * (cpu::recordArg / 8));
   std::memcpy(record.data(), grid.data(), sizeof(grid));
+  cpu::Reports reports;
+  record[cpu::recordReports / 8] = reinterpret_cast<uintptr_t>(&reports);
   uint64_t *slot = record.data() + cpu::recordHeader / 8;
   for (auto [arg, isBuffer] : llvm::zip_equal(args, kernel.isBuffer)) {
     if (arg.isBuffer != isBuffer)
@@ -316,22 +352,20 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
   std::call_once(pooled, [&] {
     pool = getPool(options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency()));
   });
-  if (kernel.facts.isCooperative)
-    return runTogether(kernel, name, record.data(), blocks);
-  unsigned threads = pool->getNumThreads();
-  // Pieces small enough to even out, large enough that taking one costs nothing.
-  uint64_t piece = std::clamp<uint64_t>(blocks / (threads * 8), 1, 1024);
-  std::vector<std::unique_ptr<WorkerMemory>> memories(threads);
-  pool->run(blocks, piece, [&](uint64_t begin, uint64_t end, unsigned worker) {
-    StrictFloats strict;
-    if (!memories[worker])
-      memories[worker] = kernel.acquire();
-    kernel.entry(record.data(), memories[worker].get(), begin, end);
-  });
-  for (std::unique_ptr<WorkerMemory> &memory : memories)
-    if (memory)
-      kernel.release(std::move(memory));
-  return llvm::Error::success();
+  if (kernel.facts.isCooperative) {
+    if (llvm::Error error = runTogether(kernel, name, record.data(), blocks, reports))
+      return error;
+  } else {
+    runApart(kernel, record.data(), blocks, reports);
+  }
+  reports.prints.flush();
+  if (!reports.hasFailed())
+    return llvm::Error::success();
+  auto place = [](uint64_t number, auto x, auto y) {
+    return llvm::formatv("({0}, {1}, {2})", number % x, number / x % y, number / x / y).str();
+  };
+  return llvm::createStringError(reports.message + ("block " + place(reports.block, grid[0], grid[1])) + ", thread " +
+                                 place(reports.thread, kernel.facts.block[0], kernel.facts.block[1]) + ")");
 }
 
 std::unique_ptr<HostProgram> createCPUProgram(ModuleOp module, const Target &target, const HostOptions &options) {

@@ -29,13 +29,15 @@ static bool isRepeatable(Operation &op, const llvm::DenseSet<Operation *> &repea
 
 Segments::Segments(KernelOp kernel, bool split) {
   Block &body = kernel.getBodyBlock();
-  kernel.getBody().walk([&](BlockSyncOp sync) { topLevel &= sync->getBlock() == &body; });
+  kernel.getBody().walk([&](Operation *op) {
+    topLevel &= !isa<BlockSyncOp, BlockSyncSharedOp>(op) || op->getBlock() == &body;
+  });
 
   llvm::DenseMap<Operation *, unsigned> home;
   llvm::DenseSet<Operation *> repeatable;
   segments.emplace_back();
   for (Operation &op : body.without_terminator()) {
-    if (split && isa<BlockSyncOp>(op)) {
+    if (split && isa<BlockSyncOp, BlockSyncSharedOp>(op)) {
       segments.emplace_back();
       continue;
     }

@@ -142,6 +142,7 @@ void addBlockRules(RuleTable &table) {
   table.add<BlockBroadcastOp>().source = findBroadcaster;
   table.addBarrier<BlockSyncOp>(nullptr);
   table.addGrid<GridSyncOp>();
+  table.addBarrier<BlockSyncSharedOp>(nullptr);
   table.addBarrier<BlockSyncAllOp>(runVote<isAll>);
   table.addBarrier<BlockSyncAnyOp>(runVote<isAny>);
   table.addBarrier<BlockSyncCountOp>(runVote<isCount>);

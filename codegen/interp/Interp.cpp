@@ -33,6 +33,8 @@ const RuleTable &getRules() {
     addSortRules(rules);
     addBlockRules(rules);
     addControlRules(rules);
+    addThreadRules(rules);
+    addAsyncRules(rules);
     return rules;
   }();
   return table;
@@ -157,6 +159,7 @@ llvm::Error InterpProgram::launch(StringRef name, std::array<uint32_t, 3> grid, 
     if (llvm::Error error = checkAliases(launch, code.kernel))
       return error;
   launch.run();
+  launch.prints.flush();
   if (launch.failed())
     return llvm::createStringError(launch.error);
   return llvm::Error::success();

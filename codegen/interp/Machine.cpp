@@ -203,7 +203,10 @@ bool Block::isDone() const {
   return llvm::all_of(subgroups, [](const Subgroup &s) { return s.state == Subgroup::State::Done; });
 }
 
-void Block::passBarrier() {
+void Block::passBarrier(bool ordersGlobal) {
+  ++sharedBarriers;
+  if (!ordersGlobal)
+    return;
   ++barriers;
   if (launch.checks.races)
     launch.races.meet(*this);
@@ -256,7 +259,7 @@ void Block::meet() {
     }
   }
   if (meeting->rule->isBarrier)
-    passBarrier();
+    passBarrier(!isa<BlockSyncSharedOp>(meeting->op));
   if (meeting->rule->isGridWide) {
     atGrid = meeting;
     return;
@@ -269,16 +272,6 @@ void Block::leaveGrid() {
   atGrid = nullptr;
   for (Subgroup &subgroup : subgroups)
     subgroup.resume();
-}
-
-std::string printLocation(Location loc) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  if (auto place = loc->findInstanceOf<FileLineColLoc>())
-    stream << place.getFilename().getValue() << ':' << place.getLine() << ':' << place.getColumn();
-  else
-    stream << "unknown location";
-  return text;
 }
 
 std::string printValue(LaneValue value, Type type) {

@@ -9,11 +9,13 @@
 #ifndef QD_CODEGEN_INTERP_MACHINE_H
 #define QD_CODEGEN_INTERP_MACHINE_H
 
+#include "codegen/PrintText.h"
 #include "codegen/interp/Code.h"
 #include "codegen/interp/Races.h"
 
 #include "llvm/ADT/Twine.h"
 #include <array>
+#include <deque>
 #include <list>
 #include <map>
 #include <string>
@@ -34,10 +36,14 @@ struct Checks {
   uint64_t steps = uint64_t(1) << 28; ///< instructions of subgroups between two that end
 };
 
-/// "kernel.qir:3:5", for messages.
-std::string printLocation(mlir::Location loc);
 /// "-5", "true", "1.5" or "poison", for messages.
 std::string printValue(LaneValue value, mlir::Type type);
+
+/// Who copies to an element.
+struct Arrival {
+  const Instruction *instruction;
+  unsigned thread;
+};
 
 /// A buffer, a block's shared array, a thread's private one, or a table.
 struct Array {
@@ -50,8 +56,27 @@ struct Array {
   std::vector<uint8_t> storage;  ///< of all but buffers
   std::vector<bool> written;     ///< of all but buffers, by element
   bool isSeenByAll = true;       ///< other threads may write it
+  std::map<int64_t, Arrival> arriving; ///< shared arrays: elements that asynchronous copies have yet to write
 
   bool isStatic() const { return !shape.empty(); }
+  bool isShared() const { return isStatic() && isSeenByAll; }
+};
+static_assert(std::is_nothrow_move_constructible_v<Array>, "a vector that grows keeps `data` pointing at `storage`");
+
+/// A copy that is under way, with what it found in its source.
+struct AsyncTransfer {
+  const Instruction *instruction;
+  Array *source; ///< null where zeros are copied
+  int64_t firstOfSource;
+  Array *target;
+  int64_t firstOfTarget;
+  llvm::SmallVector<uint64_t, 4> bits;
+};
+
+/// The copies that a thread has started and not waited for.
+struct AsyncQueue {
+  std::vector<AsyncTransfer> open; ///< in no group yet
+  std::deque<std::vector<AsyncTransfer>> groups;
 };
 
 /// A value of one thread of a block, whose origin a report explains.
@@ -216,8 +241,10 @@ public:
   const std::array<uint32_t, 3> id;
   std::vector<Array> arrays; ///< as `Code` numbers them
   std::vector<Subgroup> subgroups;
-  uint64_t barriers = 0;     ///< that its threads have passed
+  uint64_t barriers = 0;       ///< that its threads have passed and that order all memory
+  uint64_t sharedBarriers = 0; ///< those that order shared memory: all
   const Instruction *atGrid = nullptr; ///< the op at which all its threads wait for the other blocks
+  std::map<unsigned, AsyncQueue> async; ///< by thread
   /// By the op and the iterations of the loops around it.
   std::map<std::pair<const Instruction *, std::vector<uint64_t>>, UniformPromise> promises;
 
@@ -226,7 +253,7 @@ public:
   uint64_t number() const;
   bool isDone() const;
   /// Memory is in order among the threads of the block.
-  void passBarrier();
+  void passBarrier(bool ordersGlobal = true);
   /// Carries out the op that all threads of the block wait at, once they do.
   void meet();
   /// All blocks have come to the op at which this one waits.
@@ -251,6 +278,7 @@ public:
   uint64_t steps = 0;                     ///< since a subgroup last ended
   unsigned poisonRemembered = 0;          ///< by blocks' carriedPoison
   RaceDetector races;
+  PrintLog prints;
 
   /// Runs all blocks; `error` is empty where all went well.
   void run();

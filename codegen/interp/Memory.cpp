@@ -70,7 +70,20 @@ std::optional<int64_t> findElement(Thread &thread, const Array &array, unsigned 
     }
     element = element * extent + subscript;
   }
+  if (!checkArrived(thread, array, element))
+    return std::nullopt;
   return element;
+}
+
+bool checkArrived(Thread &thread, const Array &array, int64_t element) {
+  auto arrival = array.arriving.find(element);
+  if (arrival == array.arriving.end())
+    return true;
+  const auto &[instruction, from] = arrival->second;
+  thread.fail("accesses element " + llvm::Twine(element) + " of " + array.name + ", which the copy at " +
+              printLocation(instruction->op->getLoc()) + " has yet to write: " +
+              thread.block().launch.printThread(from) + " has not waited for it");
+  return false;
 }
 
 bool isEnabled(Thread &thread, Value predicate, unsigned operand) {

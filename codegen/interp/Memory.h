@@ -17,6 +17,9 @@ Array *findArray(Thread &thread, unsigned operand);
 std::optional<int64_t> findElement(Thread &thread, const Array &array, unsigned firstSubscript,
                                    llvm::ArrayRef<int64_t> literals);
 
+/// Whether no asynchronous copy has yet to write the element; if one has, that is reported.
+bool checkArrived(Thread &thread, const Array &array, int64_t element);
+
 /// Whether the element holds a value; if not, that is reported where it is looked for. Its subscripts are the operands
 /// from `firstSubscript` to `end`.
 bool checkWritten(Thread &thread, const Array &array, int64_t element, unsigned firstSubscript, unsigned end);

@@ -13,11 +13,15 @@ namespace qd::interp {
 //===----------------------------------------------------------------------===//
 
 /// A block has at most 1024 threads.
-static constexpr unsigned numberBits = 12, subgroupTag = 1 << 11, blockTag = (1 << numberBits) - 1;
+static constexpr unsigned numberBits = 12, subgroupTag = 1 << 11, blockTag = (1 << numberBits) - 1,
+                          sharedTag = blockTag - 1;
 
 static uint64_t nameThread(uint64_t block, unsigned thread) { return block << numberBits | thread; }
 static uint64_t nameSubgroup(uint64_t block, unsigned first) { return block << numberBits | subgroupTag | first; }
-static uint64_t nameBlock(uint64_t block) { return block << numberBits | blockTag; }
+/// A block has two counts of barriers: of those that order all memory, and of those that order shared memory.
+static uint64_t nameBlock(uint64_t block, bool isShared) {
+  return block << numberBits | (isShared ? sharedTag : blockTag);
+}
 
 template <typename Map> static void join(Map &into, const Map &from) {
   for (auto [name, count] : from) {
@@ -26,9 +30,11 @@ template <typename Map> static void join(Map &into, const Map &from) {
   }
 }
 
-RaceDetector::Access RaceDetector::describe(const Thread &thread) {
-  Access access{&thread.instruction,         thread.block().number(), thread.index(), thread.block().barriers,
-                thread.subgroup.firstThread, thread.subgroup.syncs};
+RaceDetector::Access RaceDetector::describe(const Thread &thread, const Array *array) {
+  Block &block = thread.block();
+  Access access{&thread.instruction,  block.number(),              thread.index(),       block.barriers,
+                block.sharedBarriers, thread.subgroup.firstThread, thread.subgroup.syncs};
+  access.isShared = array && array->isShared();
   if (auto clock = clocks.find(nameThread(access.block, access.thread)); clock != clocks.end())
     access.releases = clock->second.releases;
   return access;
@@ -41,8 +47,10 @@ RaceDetector::Access RaceDetector::describe(const Thread &thread) {
 bool RaceDetector::isOrdered(const Access &earlier, const Access &later) {
   if (!earlier.instruction)
     return true;
+  // Both access one element.
+  auto countBarriers = [&](const Access &access) { return later.isShared ? access.sharedBarriers : access.barriers; };
   if (earlier.block == later.block) {
-    if (earlier.thread == later.thread || earlier.barriers < later.barriers)
+    if (earlier.thread == later.thread || countBarriers(earlier) < countBarriers(later))
       return true;
     if (earlier.firstOfSubgroup == later.firstOfSubgroup && earlier.syncs < later.syncs)
       return true;
@@ -50,7 +58,7 @@ bool RaceDetector::isOrdered(const Access &earlier, const Access &later) {
   auto isKnownTo = [&](const Knowledge &known) {
     return earlier.releases < known.lookup(nameThread(earlier.block, earlier.thread)) ||
            earlier.syncs < known.lookup(nameSubgroup(earlier.block, earlier.firstOfSubgroup)) ||
-           earlier.barriers < known.lookup(nameBlock(earlier.block));
+           countBarriers(earlier) < known.lookup(nameBlock(earlier.block, later.isShared));
   };
   auto clock = clocks.find(nameThread(later.block, later.thread));
   auto block = blockKnown.find(later.block);
@@ -119,7 +127,7 @@ void RaceDetector::record(History &history, const Access &access, bool isRepeate
 
 bool RaceDetector::checkRead(const Thread &thread, const Array &array, int64_t element) {
   History &history = memory[getAddress(array, element)];
-  Access access = describe(thread);
+  Access access = describe(thread, &array);
   if (!check(thread, array, element, history, access))
     return false;
   record(history, access);
@@ -128,7 +136,7 @@ bool RaceDetector::checkRead(const Thread &thread, const Array &array, int64_t e
 
 bool RaceDetector::checkWrite(const Thread &thread, const Array &array, int64_t element, uint64_t bits) {
   History &history = memory[getAddress(array, element)];
-  Access access = describe(thread);
+  Access access = describe(thread, &array);
   access.isWrite = true;
   bool isRepeated = history.write.instruction && !history.write.isAtomic && history.bits == bits;
   for (const Access &other : history.others)
@@ -158,13 +166,15 @@ std::shared_ptr<const RaceDetector::Knowledge> RaceDetector::release(const Acces
   if (access.syncs)
     knowledge[nameSubgroup(access.block, access.firstOfSubgroup)] = access.syncs;
   if (access.barriers)
-    knowledge[nameBlock(access.block)] = access.barriers;
+    knowledge[nameBlock(access.block, /*isShared=*/false)] = access.barriers;
+  if (access.sharedBarriers)
+    knowledge[nameBlock(access.block, /*isShared=*/true)] = access.sharedBarriers;
   return std::make_shared<const Knowledge>(std::move(knowledge));
 }
 
 bool RaceDetector::checkAtomic(const Thread &thread, const Array &array, int64_t element, AtomicAccess atomic) {
   History &history = memory[getAddress(array, element)];
-  Access access = describe(thread);
+  Access access = describe(thread, &array);
   access.isAtomic = true;
   access.isWrite = atomic.writes;
   access.scope = atomic.scope;
@@ -206,7 +216,7 @@ bool RaceDetector::checkAtomic(const Thread &thread, const Array &array, int64_t
 }
 
 void RaceDetector::fence(const Thread &thread, Scope scope) {
-  Access access = describe(thread);
+  Access access = describe(thread, nullptr);
   Clock &clock = clocks[nameThread(access.block, access.thread)];
   for (Message message : clock.pending) {
     message.scope = std::min(message.scope, scope);

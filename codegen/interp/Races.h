@@ -56,11 +56,12 @@ private:
     const Instruction *instruction = nullptr;
     uint64_t block = 0;
     unsigned thread = 0;
-    uint64_t barriers = 0;
+    uint64_t barriers = 0;       ///< that order all memory
+    uint64_t sharedBarriers = 0; ///< that order shared memory
     unsigned firstOfSubgroup = 0;
     uint64_t syncs = 0;
     uint64_t releases = 0;
-    bool isWrite = false, isAtomic = false;
+    bool isWrite = false, isAtomic = false, isShared = false;
     Scope scope = Scope::device;
   };
 
@@ -92,7 +93,7 @@ private:
     llvm::SmallVector<Message, 1> pending;                  ///< read, for its next fence to acquire
   };
 
-  Access describe(const Thread &thread);
+  Access describe(const Thread &thread, const Array *array);
   bool isOrdered(const Access &earlier, const Access &later);
   bool conflicts(const Access &earlier, const Access &later);
   bool check(const Thread &thread, const Array &array, int64_t element, History &history, const Access &access);

@@ -116,6 +116,8 @@ void addCombineRules(RuleTable &table);
 void addSortRules(RuleTable &table);
 void addBlockRules(RuleTable &table);
 void addControlRules(RuleTable &table);
+void addThreadRules(RuleTable &table);
+void addAsyncRules(RuleTable &table);
 
 const RuleTable &getRules();
 

@@ -5,6 +5,7 @@
 
 #include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/MemoryModelRelaxationAnnotations.h"
 
 using namespace mlir;
 namespace Intrinsic = llvm::Intrinsic;
@@ -19,13 +20,24 @@ static void lowerSyncNVPTX(GPUEmitter &e, Operation *) {
     e.b.CreateIntrinsic(Intrinsic::nvvm_barrier_cta_sync_aligned_all, {e.b.getInt32(0)});
 }
 
-static void lowerSyncAMDGCN(GPUEmitter &e, Operation *) {
-  // s_barrier alone orders no memory: the fences do, for LDS and global memory.
-  llvm::SyncScope::ID workgroup = e.module.getContext().getOrInsertSyncScopeID("workgroup");
-  e.b.CreateFence(llvm::AtomicOrdering::Release, workgroup);
+/// s_barrier alone orders no memory: fences do. What they order is all memory, or LDS where they say so (LLVM, User Guide
+/// for AMDGPU Backend, "Memory Model Relaxation Annotations").
+static void emitBarrierAMDGCN(GPUEmitter &e, bool ordersGlobal) {
+  llvm::LLVMContext &context = e.module.getContext();
+  llvm::SyncScope::ID workgroup = context.getOrInsertSyncScopeID("workgroup");
+  auto fence = [&](llvm::AtomicOrdering order) {
+    llvm::FenceInst *fence = e.b.CreateFence(order, workgroup);
+    if (!ordersGlobal)
+      fence->setMetadata(llvm::LLVMContext::MD_mmra,
+                         llvm::MMRAMetadata::getTagMD(context, "amdgpu-synchronize-as", "local"));
+  };
+  fence(llvm::AtomicOrdering::Release);
   e.b.CreateIntrinsic(Intrinsic::amdgcn_s_barrier, {});
-  e.b.CreateFence(llvm::AtomicOrdering::Acquire, workgroup);
+  fence(llvm::AtomicOrdering::Acquire);
 }
+
+static void lowerSyncAMDGCN(GPUEmitter &e, Operation *) { emitBarrierAMDGCN(e, /*ordersGlobal=*/true); }
+static void lowerSyncSharedAMDGCN(GPUEmitter &e, Operation *) { emitBarrierAMDGCN(e, /*ordersGlobal=*/false); }
 
 void emitBlockSync(GPUEmitter &e) { e.isNVPTX() ? lowerSyncNVPTX(e, nullptr) : lowerSyncAMDGCN(e, nullptr); }
 
@@ -33,6 +45,7 @@ llvm::ArrayRef<LoweringRow> getBlockLowerings() {
   static constexpr LoweringRow rows[] = {
       // op, nvptx, amdgcn
       {"qd.block.sync", lowerSyncNVPTX, lowerSyncAMDGCN},
+      {"qd.block.sync_shared", lowerSyncNVPTX, lowerSyncSharedAMDGCN},
   };
   return rows;
 }

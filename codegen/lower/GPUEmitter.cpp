@@ -147,7 +147,7 @@ static Lowering findLowering(Operation *op, const Target &target) {
   static const llvm::StringMap<LoweringRow> index = [] {
     llvm::StringMap<LoweringRow> map;
     for (auto rows : {getIndexLowerings(), getMemoryLowerings(), getAtomicLowerings(), getBlockLowerings(),
-                      getGridLowerings(), getSubgroupLowerings()})
+                      getGridLowerings(), getSubgroupLowerings(), getThreadLowerings()})
       for (const LoweringRow &row : rows)
         map[row.name] = row;
     return map;
@@ -206,6 +206,21 @@ llvm::Value *GPUEmitter::emitIf(llvm::Value *condition, llvm::function_ref<llvm:
   phi->addIncoming(value, thenEnd);
   phi->addIncoming(otherwise, before);
   return phi;
+}
+
+void GPUEmitter::emitRounds(llvm::Value *count, llvm::function_ref<void()> body) {
+  llvm::BasicBlock *before = b.GetInsertBlock(), *header = createBlock("rounds"), *round = createBlock("round"),
+                   *exit = createBlock("rounds.end");
+  b.CreateBr(header);
+  b.SetInsertPoint(header);
+  llvm::PHINode *left = b.CreatePHI(b.getInt32Ty(), 2);
+  left->addIncoming(count, before);
+  b.CreateCondBr(b.CreateICmpNE(left, b.getInt32(0)), round, exit);
+  b.SetInsertPoint(round);
+  body();
+  left->addIncoming(b.CreateSub(left, b.getInt32(1)), b.GetInsertBlock());
+  b.CreateBr(header);
+  b.SetInsertPoint(exit);
 }
 
 LogicalResult GPUEmitter::emitScfIf(Operation *op) {

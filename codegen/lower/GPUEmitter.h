@@ -38,6 +38,7 @@ llvm::ArrayRef<LoweringRow> getAtomicLowerings();
 llvm::ArrayRef<LoweringRow> getBlockLowerings();
 llvm::ArrayRef<LoweringRow> getGridLowerings();
 llvm::ArrayRef<LoweringRow> getSubgroupLowerings();
+llvm::ArrayRef<LoweringRow> getThreadLowerings();
 
 /// What `qd.block.sync` becomes.
 void emitBlockSync(GPUEmitter &e);
@@ -89,6 +90,8 @@ public:
   /// Splits the block here: `then` is emitted where `condition` holds, and both ways meet again. A phi joins the
   /// value that `then` returns with `otherwise` (both may be null).
   llvm::Value *emitIf(llvm::Value *condition, llvm::function_ref<llvm::Value *()> then, llvm::Value *otherwise);
+  /// Emits a loop that goes round as often as `count`, an unsigned i32, says.
+  void emitRounds(llvm::Value *count, llvm::function_ref<void()> body);
 
 private:
   UniformityAnalysis &getUniformity();

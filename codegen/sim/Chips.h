@@ -16,7 +16,7 @@ struct ChipRules {
   unsigned defaultWave;
 
   // nvptx
-  bool redux;      // redux.sync on integers
+  bool redux;      // redux.sync on integers, and cp.async
   bool reduxFloat; // redux.sync on f32
   bool elect;      // elect.sync
 

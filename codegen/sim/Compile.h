@@ -104,6 +104,8 @@ public:
   llvm::Expected<bool> compileGeneric(const llvm::CallBase &call);
   llvm::Expected<bool> compileNVPTX(const llvm::CallBase &call);
   llvm::Expected<bool> compileWarp(const llvm::CallBase &call); // of NVPTX
+  llvm::Expected<bool> compileAsyncCopy(const llvm::CallBase &call); // of NVPTX
+  bool compileSystemCall(const llvm::CallBase &call);                // of NVPTX
   llvm::Expected<bool> compileAMDGCN(const llvm::CallBase &call);
   llvm::Expected<bool> compileLaneMove(const llvm::CallBase &call); // of AMDGCN
 

@@ -390,6 +390,8 @@ Error FunctionCompiler::compileCall(const CallBase &callBase) {
                  : unsupported(callBase,
                                "intrinsic '" + callee->getName() + "' is not supported on " + chip.name);
   }
+  if (chip.nvptx && compileSystemCall(callBase))
+    return Error::success();
   auto found = parent.functionNumbers.find(callee);
   if (found == parent.functionNumbers.end())
     return unsupported(callBase, "function '" + callee->getName() + "' is not defined in the module");

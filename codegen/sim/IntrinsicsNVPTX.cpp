@@ -276,6 +276,9 @@ Expected<bool> FunctionCompiler::compileNVPTX(const CallBase &call) {
   auto collective = compileWarp(call);
   if (!collective || *collective)
     return collective;
+  auto copy = compileAsyncCopy(call);
+  if (!copy || *copy)
+    return copy;
   Intrinsic::ID id = call.getIntrinsicID();
   auto operand = [&](unsigned i) { return ref(call.getArgOperand(i)); };
   if (auto reg = specialRegister(id)) {

@@ -21,10 +21,12 @@
 #define QD_CODEGEN_SIM_SIM_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -47,6 +49,11 @@ struct SimArg {
   static SimArg scalar(uint64_t bits) { return {false, nullptr, 0, bits}; }
 };
 
+/// Takes what a thread of a block gives vprintf: the text, and its values by how many bytes they are (null where they
+/// cannot be read).
+using SimPrinter = std::function<void(uint64_t block, llvm::StringRef text,
+                                      llvm::function_ref<const uint8_t *(unsigned bytes)> values)>;
+
 struct SimOptions {
   /// A chip's name as LLVM spells it, such as sm_80 or gfx1100.
   std::string chip;
@@ -68,6 +75,8 @@ struct SimOptions {
   /// Wave instructions without any memory changing or any wave ending, after
   /// which the kernel counts as waiting for ever.
   uint64_t idleLimit = 50'000'000;
+  /// Where prints go; nowhere without it.
+  SimPrinter print;
   /// Wave instructions of a whole launch.
   uint64_t instructionLimit = 50'000'000'000;
 };

@@ -14,6 +14,7 @@
 #include "codegen/sim/Code.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
+#include <deque>
 
 namespace qd::sim {
 
@@ -150,6 +151,18 @@ public:
   uint64_t convertPointer(uint64_t value, unsigned from, unsigned to) const;
 
   std::vector<Frame> frames;
+
+  // Asynchronous copies of one lane.
+  struct AsyncCopy {
+    const Op *op;
+    uint64_t target;
+    std::array<uint8_t, 16> bytes;
+  };
+  struct AsyncQueue {
+    std::vector<AsyncCopy> open; // in no group yet
+    std::deque<std::vector<AsyncCopy>> groups;
+  };
+  std::vector<AsyncQueue> async; // by lane; empty before the first copy
 
 private:
   std::vector<uint64_t> words;

@@ -196,10 +196,11 @@ static LogicalResult lowerConstantGet(KernelLowering &l, Operation *op, const Op
   return l.setResult(op, l.getTable(table));
 }
 
-static LogicalResult lowerBlockSync(KernelLowering &l, Operation *, const OpRow &) {
+static LogicalResult lowerBlockSync(KernelLowering &l, Operation *op, const OpRow &) {
   Id workgroup = l.getU32(unsigned(spv::Scope::Workgroup));
-  auto semantics =
-      MemorySemanticsMask::AcquireRelease | MemorySemanticsMask::UniformMemory | MemorySemanticsMask::WorkgroupMemory;
+  auto semantics = MemorySemanticsMask::AcquireRelease | MemorySemanticsMask::WorkgroupMemory;
+  if (isa<BlockSyncOp>(op))
+    semantics = semantics | MemorySemanticsMask::UniformMemory;
   l.b.emitVoid(Op::OpControlBarrier, {workgroup, workgroup, l.getU32(unsigned(semantics))});
   return success();
 }
@@ -213,6 +214,7 @@ ArrayRef<OpRow> getMemoryRows() {
       makeRow<PrivateAllocOp>(lowerPrivateAlloc),
       makeRow<ConstantGetOp>(lowerConstantGet),
       makeRow<BlockSyncOp>(lowerBlockSync),
+      makeRow<BlockSyncSharedOp>(lowerBlockSync),
   };
   return rows;
 }

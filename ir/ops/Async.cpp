@@ -78,6 +78,9 @@ LogicalResult AsyncCopyOp::verify() {
     return failure();
   if (getDeclaredAccess(getSource()) & KernelOp::WriteOnly)
     return emitOpError() << "reads a buffer that is declared writeonly";
+  if (!isScalarType(element))
+    return emitOpError() << "copies elements of type " << element
+                         << ", expected arrays of scalars and their number as 'elements'";
   int64_t elements = int32_t(getElements()), bytes = elements * getStorageBytes(element);
   if (bytes != 4 && bytes != 8 && bytes != 16)
     return emitOpError() << "copies " << elements << " elements of " << element << ", " << bytes

@@ -16,7 +16,7 @@ include "ir/Dialect.td"
 def QD_AsyncCopyOp : QD_Op<"async_copy", [AttrSizedOperandSegments]> {
   let summary = "starts a copy from a buffer to a shared array";
   let description = [{
-    Copies `elements` neighbouring elements (one where it is not given), 4, 8 or 16 bytes in all, to neighbouring places
+    Copies `elements` neighbouring scalars (one where it is not given), 4, 8 or 16 bytes in all, to neighbouring places
     of the shared array, counted row by row. Both ends must be aligned to the bytes copied: the first element's number
     is a multiple of `elements`. With `if %p` no global memory is touched where %p is false, and zeros arrive.
 
@@ -47,6 +47,7 @@ def QD_AsyncCommitOp : QD_Op<"async_commit"> {
   let assemblyFormat = "attr-dict";
 }
 
+/// Form: qd.async_wait n
 def QD_AsyncWaitOp : QD_Op<"async_wait"> {
   let summary = "waits until at most some of the thread's latest groups are under way";
   let description = [{

@@ -6,7 +6,7 @@
 include "ir/Dialect.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def QD_Word : AnyTypeOf<[I8, I16, I32, I64]>;
+def QD_Word : AnyTypeOf<[I8, I16, I32, I64], "i8, i16, i32 or i64">;
 
 def QD_PackBitsOp : QD_Op<"pack_bits", [Pure]> {
   let summary = "a word whose bits are the thread's predicates";

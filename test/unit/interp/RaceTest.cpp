@@ -24,6 +24,7 @@ std::string makeExchange(const char *barrier) {
 TEST(Races, barriersPutAccessesInOrder) {
   std::vector<int32_t> y(64);
   EXPECT_EQ(Program(makeExchange("qd.block.sync"), 16, "all").buffer(y).run(), "");
+  EXPECT_EQ(Program(makeExchange("qd.block.sync_shared"), 16, "all").buffer(y).run(), "");
   EXPECT_EQ(y[6], 7);
   EXPECT_EQ(Program(makeExchange(""), 16, "all").buffer(y).run(),
             "test.qir:8:10: 'qd.load' op races on element 1 of the shared array: block (0, 0, 0), thread (1, 0, 0) writes "

@@ -91,7 +91,7 @@ private:
           .str();
     };
     const char *tile = pick(2) ? "" : " tile(4)";
-    switch (pick(29)) {
+    switch (pick(30)) {
     case 0: text = binary("addi"); break;
     case 1: text = binary("xori"); break;
     case 2: text = withConstant("shrui", 1 + pick(5)); break;
@@ -151,6 +151,10 @@ private:
       text = pick(2) ? llvm::formatv("{0} = qd.subgroup.segmented_reduce_all add {1} head {2}{3} : i32, i1\n", name, a, p, tile)
                            .str()
                      : llvm::formatv("{0} = qd.assume_uniform {1}, block : i32\n", name, pick(2) ? "%m" : "%n").str();
+      break;
+    case 25:
+      text = llvm::formatv("%d{0}, %e{0} = qd.unpack_bits {1} : i32\n{2} = qd.pack_bits %e{0}, {3} : i32\n", numNames, a,
+                           name, p);
       break;
     default: text = depth < 2 ? makeControl(name, a, b, p) : binary("addi"); break;
     }

@@ -170,6 +170,9 @@ TEST(Redux, Integers) {
 TEST(Chips, MissingInstructionsAreFoundAtLoad) {
   std::string redux = laneBody(sm, "%r = call i32 @llvm.nvvm.redux.sync.add(i32 %v, i32 -1)");
   EXPECT_NE(loadError(onChip("sm_75"), redux).find("redux.sync does not exist on sm_75"), std::string::npos);
+  std::string copy = laneBody(sm, "call void @llvm.nvvm.cp.async.commit.group()\n%r = add i32 %v, 0");
+  EXPECT_NE(loadError(onChip("sm_75"), copy).find("cp.async does not exist on sm_75"), std::string::npos);
+  EXPECT_EQ(loadError(onChip("sm_80"), copy), "");
   std::string elect =
       laneBody(sm, "%s = call {i32, i1} @llvm.nvvm.elect.sync(i32 -1)\n%r = extractvalue {i32, i1} %s, 0");
   EXPECT_NE(loadError(onChip("sm_80"), elect).find("elect.sync does not exist on sm_80"), std::string::npos);
