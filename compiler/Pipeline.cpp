@@ -22,7 +22,7 @@ LogicalResult runPipeline(ModuleOp module, const Target &target, const PipelineO
   // The target has an instruction for each atomic access.
   passes.addPass(createExpandAtomicsPass(target));
   // No reductions and no tiles wider than the target's subgroup are left.
-  passes.addPass(createExpandSubgroupPass(target, options.remarks));
+  passes.addPass(createExpandCollectivesPass(target, options.remarks));
   // Shared arrays have their places.
   passes.addPass(createShareStoragePass(target));
   // The target has the memory and the launches that are asked for.

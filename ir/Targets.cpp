@@ -14,8 +14,8 @@ namespace qd {
 namespace {
 constexpr uint32_t KiB = 1024;
 
-constexpr uint32_t sm70 = MatchSync | VoteUni | LaneMaskRegister | AtomicF16Add | AtomicF32Add | AtomicF64Add |
-                          SharedF32Add | SharedF64Add | CooperativeLaunch;
+constexpr uint32_t sm70 = MatchSync | VoteUni | LaneMaskRegister | BarrierVote | AtomicF16Add | AtomicF32Add |
+                          AtomicF64Add | SharedF32Add | SharedF64Add | CooperativeLaunch;
 constexpr uint32_t sm80 = sm70 | ReduxSync | AsyncCopy;
 constexpr uint32_t sm90 = sm80 | AtomicBF16Add;
 

@@ -47,6 +47,7 @@ enum Capability : uint32_t {
   SharedF64Add = 1 << 23,    ///< of f64
   SharedFloatMinMax = 1 << 24, ///< atomic minnumf and maxnumf of f32 and f64, in shared memory
   AsyncCopy = 1 << 26,       ///< copies from global to shared memory beside the thread
+  BarrierVote = 1 << 27,     ///< barriers that count or combine a predicate
   CooperativeLaunch = 1 << 28, ///< launches that run all blocks of a grid at once
 };
 

@@ -95,6 +95,7 @@ void CheckUniformityPass::checkControl(Operation *collective, const UniformityAn
 
 /// Lanes that combine by different operations would not agree on a result.
 void CheckUniformityPass::checkCaptured(Operation *op, const UniformityAnalysis &analysis) {
+  Scope scope = op->getName().getStringRef().starts_with("qd.block.") ? Scope::block : Scope::subgroup;
   auto tile = op->getAttrOfType<IntegerAttr>("tile");
   std::optional<UniformityAnalysis> ofTile;
   for (Value value : getCaptured(op)) {
@@ -103,7 +104,7 @@ void CheckUniformityPass::checkCaptured(Operation *op, const UniformityAnalysis 
     if (tile && !ofTile)
       ofTile.emplace(op->getParentOfType<KernelOp>(), target.subgroupSize, tile.getInt());
     const UniformityAnalysis &deciding = tile ? *ofTile : analysis;
-    Divergence divergence = deciding.getDivergence(value, Scope::subgroup);
+    Divergence divergence = deciding.getDivergence(value, scope);
     if (divergence == Divergence::Uniform)
       continue;
     InFlightDiagnostic diagnostic = report(op, divergence);
@@ -111,10 +112,10 @@ void CheckUniformityPass::checkCaptured(Operation *op, const UniformityAnalysis 
     if (tile)
       diagnostic << "tile of " << tile.getInt() << " lanes";
     else
-      diagnostic << "subgroup";
+      diagnostic << stringifyEnum(scope);
     diagnostic << ", found one that " << describe(divergence);
     diagnostic.attachNote(value.getLoc()) << "the value is this";
-    noteSource(diagnostic, value, Scope::subgroup, deciding);
+    noteSource(diagnostic, value, scope, deciding);
   }
 }
 

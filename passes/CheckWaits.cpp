@@ -104,8 +104,9 @@ static bool endsWait(Operation *op, ArrayRef<Operation *> loads) {
   if (auto store = dyn_cast<StoreOp>(op))
     return store.getIsVolatile() ||
            llvm::any_of(loads, [&](Operation *load) { return cast<LoadOp>(load).getArray() == store.getArray(); });
-  return isa<AtomicRMWOp, AtomicCASOp, AtomicLoadOp, AtomicStoreOp, BlockSyncOp, BlockSyncSharedOp, BlockMemFenceOp,
-             GridMemFenceOp, GridSyncOp, SubgroupSyncOp, SubgroupMemFenceOp>(op);
+  return isa<AtomicRMWOp, AtomicCASOp, AtomicLoadOp, AtomicStoreOp, BlockSyncOp, BlockSyncSharedOp, BlockSyncAllOp,
+             BlockSyncAnyOp, BlockSyncCountOp, BlockMemFenceOp, GridMemFenceOp, GridSyncOp, SubgroupSyncOp,
+             SubgroupMemFenceOp>(op);
 }
 
 static void check(scf::WhileOp loop) {

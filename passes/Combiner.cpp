@@ -69,6 +69,18 @@ Value Combiner::remove(OpBuilder &builder, Location loc, Value whole, Value remo
   return arith::XOrIOp::create(builder, loc, whole, removed);
 }
 
+Value Combiner::getNeutral(OpBuilder &builder, Location loc, Type type) const {
+  TypedAttr constant = qd::getIdentity(*kind, type);
+  if (auto floatType = dyn_cast<FloatType>(type)) {
+    const llvm::fltSemantics &semantics = floatType.getFloatSemantics();
+    if (kind == Kind::add)
+      constant = FloatAttr::get(type, APFloat::getZero(semantics, /*Negative=*/true));
+    else if (kind == Kind::minnumf || kind == Kind::maxnumf)
+      constant = FloatAttr::get(type, APFloat::getNaN(semantics));
+  }
+  return arith::ConstantOp::create(builder, loc, constant);
+}
+
 Values Combiner::getIdentity(OpBuilder &builder, Location loc, TypeRange types) const {
   Values values;
   if (kind)

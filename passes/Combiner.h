@@ -47,6 +47,9 @@ public:
   /// What lanes with nothing to combine hold.
   Values getIdentity(mlir::OpBuilder &builder, mlir::Location loc, mlir::TypeRange types) const;
 
+  /// A constant that changes no value of `type` that it is combined with, nor a zero's sign; of kinds alone.
+  mlir::Value getNeutral(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type) const;
+
 private:
   /// Whether any operands may be given.
   bool isTotal() const;

@@ -29,19 +29,21 @@ static StringRef getUnit(Operation *op, const BlockShape &shape) {
 
 std::string describeExpansion(Operation *first, Operation *end, const BlockShape &shape) {
   SmallVector<std::pair<StringRef, unsigned>> counts;
-  for (Operation *op = first; op != end; op = op->getNextNode()) {
+  auto count = [&](Operation *op) {
     StringRef unit = getUnit(op, shape);
     if (unit.empty())
-      continue;
-    auto *found = llvm::find_if(counts, [&](auto &count) { return count.first == unit; });
+      return;
+    auto *found = llvm::find_if(counts, [&](auto &counted) { return counted.first == unit; });
     if (found == counts.end())
       counts.push_back({unit, 1});
     else
       ++found->second;
-  }
+  };
+  for (Operation *op = first; op != end; op = op->getNextNode())
+    op->walk(count);
   std::string text;
-  for (auto [i, count] : llvm::enumerate(counts)) {
-    auto [unit, number] = count;
+  for (auto [i, counted] : llvm::enumerate(counts)) {
+    auto [unit, number] = counted;
     text += i == 0 ? "" : i + 1 == counts.size() ? " and " : ", ";
     text += std::to_string(number) + " " + unit.str();
     if (number > 1 && unit != "redux.sync")

@@ -10,6 +10,7 @@
 #include "ir/Dialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace qd {
 
@@ -37,6 +38,11 @@ struct BlockShape {
 
   /// Lanes of the block's partial last subgroup; 0 where all subgroups are whole.
   int32_t getPartialLanes() const { return threads % subgroupSize; }
+
+  int32_t getNumSubgroups() const { return (threads + subgroupSize - 1) / subgroupSize; }
+
+  /// Lanes that every subgroup of the block has.
+  int32_t getLeastLanes() const { return getPartialLanes() ? getPartialLanes() : subgroupSize; }
 
   /// Lanes of the group that are present where it is partial, else 0.
   int32_t getPartialLanes(int32_t lanes) const { return lanes == subgroupSize ? getPartialLanes() : 0; }
@@ -84,6 +90,18 @@ struct LaneBuilder {
   mlir::Value lane(int32_t lanes) const {
     mlir::Value lane = LaneIdOp::create(b, loc, i32);
     return lanes < shape.subgroupSize && lanes < shape.threads ? create<mlir::arith::AndIOp>(lane, lanes - 1) : lane;
+  }
+
+  /// The own thread, counted from the start of the block, or of the subgroup where the block is no more than that.
+  mlir::Value thread() const {
+    if (shape.threads <= shape.subgroupSize)
+      return LaneIdOp::create(b, loc, i32);
+    return ThreadIndexOp::create(b, loc, i32);
+  }
+
+  /// The number of the subgroup that a thread is in.
+  mlir::Value subgroup(mlir::Value thread) const {
+    return create<mlir::arith::ShRUIOp>(thread, int64_t(llvm::Log2_32(shape.subgroupSize)));
   }
 
   /// An integer with a bit for every lane: of 32 bits where these are enough, half the work on most targets.

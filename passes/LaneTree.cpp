@@ -71,7 +71,7 @@ Values buildReduce(const LaneBuilder &builder, const Combiner &combiner, Values 
       continue;
     }
     if (!threadIndex)
-      threadIndex = ThreadIndexOp::create(builder.b, builder.loc, builder.i32);
+      threadIndex = builder.thread();
     Value hasPartner = builder.compare(arith::CmpIPredicate::slt, threadIndex, shape.threads - distance);
     if (!combiner.takesPoison())
       higher = builder.select(hasPartner, higher, values);

@@ -9,7 +9,7 @@ void registerPasses() {
   mlir::registerPass([] { return createCheckUniformityPass(); });
   mlir::registerPass([] { return createCheckWaitsPass(); });
   mlir::registerPass([] { return createExpandAtomicsPass(); });
-  mlir::registerPass([] { return createExpandSubgroupPass(); });
+  mlir::registerPass([] { return createExpandCollectivesPass(); });
   mlir::registerPass([] { return createShareStoragePass(); });
   mlir::registerPass([] { return createCheckLimitsPass(); });
   mlir::registerPass([] { return createExpandThreadPass(); });

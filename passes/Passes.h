@@ -25,9 +25,9 @@ std::unique_ptr<mlir::Pass> createInlineCallsPass();
 std::unique_ptr<mlir::Pass> createCheckUniformityPass(DivergencePolicy policy = DivergencePolicy::Error,
                                                       const Target &target = {});
 
-/// -expand-subgroup: no reduction, and no tile wider than the target's subgroup, is left. `remarks` says how
+/// -expand-collectives: no reduction, and no tile wider than the target's subgroup, is left. `remarks` says how
 /// ops are carried out.
-std::unique_ptr<mlir::Pass> createExpandSubgroupPass(const Target &target = {}, bool remarks = false);
+std::unique_ptr<mlir::Pass> createExpandCollectivesPass(const Target &target = {}, bool remarks = false);
 
 /// -check-waits: warns of loops that wait on a plain load.
 std::unique_ptr<mlir::Pass> createCheckWaitsPass();

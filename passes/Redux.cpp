@@ -36,7 +36,6 @@ class Redux {
 public:
   Redux(const LaneBuilder &builder) : at(builder), i32(builder.i32), i64(builder.b.getI64Type()) {}
 
-  /// Null where shuffles are cheaper or there is no way.
   Value reduce(Kind kind, Value value);
 
 private:
@@ -123,8 +122,6 @@ Value Redux::reduceFloat(Kind kind, Value value) {
 Value Redux::reduce(Kind kind, Value value) {
   Type type = value.getType();
   unsigned width = type.getIntOrFloatBitWidth();
-  if (kind == Kind::mul || (kind == Kind::add && !type.isInteger()))
-    return {};
   if (type.isInteger())
     return width == 32 ? redux(kind, value) : width == 64 ? reduceWide(kind, value) : reduceNarrow(kind, value);
   if (width > 16)
@@ -152,17 +149,26 @@ static Value reducePredicates(const LaneBuilder &at, Kind kind, Value value, int
   }
 }
 
-Value buildNativeReduce(const LaneBuilder &builder, const Combiner &combiner, ValueRange values, int32_t lanes) {
-  const BlockShape &shape = builder.shape;
+bool hasNativeReduce(const BlockShape &shape, const Combiner &combiner, ValueRange values, int32_t lanes) {
   if (!combiner.getKind() || shape.narrowToBlock(lanes) == 1)
+    return false;
+  Type type = values.front().getType();
+  if (type.isInteger(1) || hasGroupKind(shape, combiner, values, lanes))
+    return true;
+  Kind kind = *combiner.getKind();
+  return shape.hasRedux && lanes == shape.subgroupSize && kind != Kind::mul && (kind != Kind::add || type.isInteger());
+}
+
+Value buildNativeReduce(const LaneBuilder &builder, const Combiner &combiner, ValueRange values, int32_t lanes) {
+  if (!hasNativeReduce(builder.shape, combiner, values, lanes))
     return {};
   Kind kind = *combiner.getKind();
   Value value = values.front();
   if (value.getType().isInteger(1))
     return reducePredicates(builder, kind, value, lanes);
-  if (hasGroupKind(shape, combiner, values, lanes))
+  if (hasGroupKind(builder.shape, combiner, values, lanes))
     return ReduceAllOp::create(builder.b, builder.loc, kind, value)->getResult(0);
-  return shape.hasRedux && lanes == shape.subgroupSize ? Redux(builder).reduce(kind, value) : Value();
+  return Redux(builder).reduce(kind, value);
 }
 
 } // namespace qd

@@ -16,6 +16,9 @@ namespace qd {
 mlir::Value buildNativeReduce(const LaneBuilder &builder, const Combiner &combiner, mlir::ValueRange values,
                               int32_t lanes);
 
+/// Whether `buildNativeReduce` has a way.
+bool hasNativeReduce(const BlockShape &shape, const Combiner &combiner, mlir::ValueRange values, int32_t lanes);
+
 /// Whether the target reduces and scans 32-bit integers by `kind`; multiplication only in group arithmetic.
 bool hasGroupKind(const BlockShape &shape, const Combiner &combiner, mlir::ValueRange values, int32_t lanes);
 

@@ -42,9 +42,10 @@ static Values buildHalfStep(const LaneBuilder &builder, const Combiner &combiner
 }
 
 /// Combines each lane's values with those of the lanes `below` it. Where a target has rows, its lanes look below
-/// within them, and then all lanes of a row at the last lane of another.
+/// within them, and then all lanes of a row at the last lane of another. `exclusive`, if given, becomes what is
+/// combined with the lane's own values, on lanes that have any below; the target has no rows then.
 static Values buildSteps(const LaneBuilder &builder, const Combiner &combiner, Values values, Value below,
-                         int32_t lanes) {
+                         int32_t lanes, Values *exclusive = nullptr) {
   int32_t rowLanes = builder.shape.rowLanes;
   // Tiles that the steps name must not straddle the block's end.
   bool hasRows = rowLanes && rowLanes < lanes && !builder.shape.getPartialLanes(lanes);
@@ -59,10 +60,25 @@ static Values buildSteps(const LaneBuilder &builder, const Combiner &combiner, V
     int32_t group = hasRows ? rowLanes : lanes;
     Values lower = builder.shift<ShuffleUpOp>(values, distance, group, combiner.takesPoison());
     auto hasLower = [&] { return builder.compare(Predicate::uge, inRow, distance); };
+    if (exclusive && exclusive->empty())
+      *exclusive = lower;
+    else if (exclusive)
+      *exclusive = builder.select(hasLower(), combiner.combine(builder.b, builder.loc, lower, *exclusive), *exclusive);
     Values combined = combiner.combineWhere(builder.b, builder.loc, hasLower, lower, values);
     values = builder.select(hasLower(), combined, values);
   }
   return values;
+}
+
+bool takesBothScans(const LaneBuilder &builder, const Combiner &combiner, ValueRange values) {
+  Type type = values.front().getType();
+  return combiner.getKind() && isa<FloatType>(type) && type.getIntOrFloatBitWidth() > 32 && !builder.shape.rowLanes &&
+         (combiner.getKind() == Kind::add || combiner.getKind() == Kind::mul);
+}
+
+Values buildBothScans(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes,
+                      Values &exclusive) {
+  return buildSteps(builder, combiner, values, builder.lane(lanes), lanes, &exclusive);
 }
 
 Values buildInclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
@@ -88,6 +104,12 @@ Values buildExclusiveScan(const LaneBuilder &builder, const Combiner &combiner, 
   if (lanes == 1)
     return combiner.getIdentity(builder.b, builder.loc, ValueRange(values).getTypes());
   Value lane = builder.lane(lanes);
+  if (takesBothScans(builder, combiner, values)) {
+    Values exclusive;
+    buildBothScans(builder, combiner, values, lanes, exclusive);
+    Values identity = combiner.getIdentity(builder.b, builder.loc, ValueRange(values).getTypes());
+    return builder.select(builder.compare(Predicate::eq, lane, int64_t(0)), identity, exclusive);
+  }
   Values inclusive = buildSteps(builder, combiner, values, lane, lanes);
   return buildExclusive(builder, combiner, values, inclusive, lane, lanes);
 }

@@ -16,6 +16,13 @@ namespace qd {
 Values buildInclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes);
 Values buildExclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes);
 
+/// Whether the exclusive scan comes from the steps of the inclusive one more cheaply than by another move between lanes.
+bool takesBothScans(const LaneBuilder &builder, const Combiner &combiner, mlir::ValueRange values);
+
+/// The inclusive scan, and with it the exclusive one, of lanes other than the group's first, which hold anything.
+Values buildBothScans(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes,
+                      Values &exclusive);
+
 /// Where the segments of each group begin, from one ballot.
 class Segments {
 public:

@@ -311,6 +311,14 @@ UniformityAnalysis::State UniformityAnalysis::getResultState(OpResult result) co
         .Case<SizeOp, PackBitsOp, UnpackBitsOp>([&](auto) { return joinOperands(op); })
         .Case([&](LoadOp) { return getLoadState(op); })
         .Case<AtomicRMWOp, AtomicCASOp, AtomicLoadOp>([](auto) { return undecided; })
+        .Case([&](BlockElectOp) { return blockThreads == 1 ? State() : varying; })
+        .Case<BlockBroadcastOp, BlockSyncAllOp, BlockSyncAnyOp, BlockSyncCountOp>([](auto) { return State(); })
+        .Case([&](BlockReduceAllOp reduce) {
+          State operation;
+          for (Value value : getCaptured(op))
+            operation = operation | get(value);
+          return operation;
+        })
         .Case([&](ElectOp elect) { return elect.getTile() == 1u ? State() : varying; })
         .Case<LaneMaskLtOp, LaneMaskLeOp, LaneMaskEqOp, LaneMaskGeOp, LaneMaskGtOp>(
             [&](auto mask) { return mask.getLane() ? get(mask.getLane()) : varying; })

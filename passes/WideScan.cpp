@@ -116,17 +116,17 @@ bool WideScan::addCarries(Group group) {
     Value told = group.firstHead ? group.firstHead : group.hasHead;
     if (told)
       published.push_back(told);
-    Values arrays = staging.acquire(at.b, op, ValueRange(published).getTypes(), at.shape.threads / groupLanes);
-    if (arrays.empty())
+    Stage stage = staging.acquire(at, op, ValueRange(published).getTypes(), at.shape.threads / groupLanes);
+    if (!stage)
       return false;
     Value number = at.create<arith::ShRUIOp>(thread, int64_t(llvm::Log2_32(groupLanes)));
     Value isWriter = at.compare(Predicate::eq, bitAnd(thread, groupLanes - 1), int64_t(size - 1));
-    storeAll(at.b, at.loc, published, arrays, number, isWriter);
-    staging.publish(at.b, at.loc, arrays);
+    stage.store(at, published, number, isWriter);
+    staging.publish(at, stage);
 
     Value start = bitAnd(number, -count), place = bitAnd(number, count - 1);
     auto load = [&](Value index) {
-      Values loaded = at.each(arrays, [&](Value array) { return LoadOp::create(at.b, at.loc, array, index); });
+      Values loaded = stage.load(at, index);
       Value heads = told ? loaded.pop_back_val() : Value();
       return std::pair(loaded, heads);
     };

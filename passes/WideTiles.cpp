@@ -27,118 +27,6 @@ using namespace mlir;
 
 namespace qd {
 
-//===----------------------------------------------------------------------===//
-// Staging
-//===----------------------------------------------------------------------===//
-
-int64_t getSharedBytes(KernelOp kernel) {
-  int64_t bytes = 0;
-  for (auto alloc : kernel.getBodyBlock().getOps<SharedAllocOp>()) {
-    SharedType type = alloc.getType();
-    int64_t elementBytes = getStorageBytes(type.getElementType());
-    bytes = llvm::alignTo(bytes, elementBytes) + type.getNumElements() * elementBytes;
-  }
-  return bytes;
-}
-
-void Staging::merge(const State &other) {
-  state.all |= other.all;
-  state.arrays.insert(other.arrays.begin(), other.arrays.end());
-}
-
-SharedAllocOp Staging::allocate(OpBuilder &builder, Location loc, SharedType type) {
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&kernel.getBodyBlock());
-  if (!arrays.empty())
-    builder.setInsertionPointAfter(arrays.back());
-  auto array = SharedAllocOp::create(builder, loc, type);
-  if (int64_t total = getSharedBytes(kernel); total <= int64_t(target.chip->sharedBytes)) {
-    bytes = total;
-    arrays.push_back(array);
-    return array;
-  }
-  array.erase();
-  return {};
-}
-
-void Staging::sync(OpBuilder &builder, Location loc) {
-  BlockSyncOp::create(builder, loc);
-  noteSync();
-  ++numSyncs;
-}
-
-void Staging::publish(OpBuilder &builder, Location loc, ValueRange written) {
-  sync(builder, loc);
-  for (Value array : written)
-    state.arrays.insert(array.getDefiningOp());
-}
-
-/// An array that is read no more and not among those taken: one of the kernel's own, of which there may be
-/// `maxArrays`, or a new one. Null where there is none without a barrier or more memory.
-SharedAllocOp Staging::find(OpBuilder &builder, Location loc, SharedType type, size_t maxArrays, ValueRange taken) {
-  if (state.all)
-    return {};
-  size_t numArrays = 0;
-  for (SharedAllocOp array : arrays) {
-    if (array.getType() != type)
-      continue;
-    if (!state.arrays.contains(array) && !llvm::is_contained(taken, array.getResult()))
-      return array;
-    ++numArrays;
-  }
-  return numArrays < maxArrays ? allocate(builder, loc, type) : SharedAllocOp();
-}
-
-Values Staging::acquire(OpBuilder &builder, Operation *user, TypeRange elements, int64_t count) {
-  // Two arrays in turn need no barriers but the one that each use has between its writes and reads.
-  constexpr size_t turns = 2;
-  ++numUses;
-  Location loc = user->getLoc();
-  int64_t bytesNeeded = 0;
-  // In a loop a new array, too, was read by the round before.
-  for (bool isSynced : {false, true}) {
-    if (isSynced)
-      sync(builder, loc);
-    Values found;
-    for (Type element : elements) {
-      auto type = SharedType::get(builder.getContext(), {count}, element);
-      size_t maxArrays = turns * llvm::count(elements, element);
-      SharedAllocOp array = find(builder, loc, type, maxArrays, found);
-      if (!array)
-        break;
-      found.push_back(array);
-    }
-    if (found.size() == elements.size())
-      return found;
-  }
-  for (Type element : elements)
-    bytesNeeded += count * getStorageBytes(element);
-  user->emitOpError() << "needs " << bytesNeeded << " bytes of shared memory beside the kernel's " << bytes << ", of "
-                      << target.chip->sharedBytes << " on " << target.str();
-  return {};
-}
-
-void storeAll(OpBuilder &builder, Location loc, ValueRange values, ValueRange arrays, Value index, Value predicate) {
-  for (auto [value, array] : llvm::zip_equal(values, arrays)) {
-    auto store = StoreOp::create(builder, loc, value, array, index);
-    if (predicate)
-      store.getPredicateMutable().assign(predicate);
-  }
-}
-
-Values Staging::exchange(const LaneBuilder &at, Operation *user, ValueRange values, Value thread, Value source) {
-  Values arrays = acquire(at.b, user, values.getTypes(), at.shape.threads);
-  if (arrays.empty())
-    return {};
-  storeAll(at.b, at.loc, values, arrays, thread, Value());
-  publish(at.b, at.loc, arrays);
-  return at.each(arrays, [&](Value array) { return LoadOp::create(at.b, at.loc, array, source); });
-}
-
-//===----------------------------------------------------------------------===//
-// Expansions
-//===----------------------------------------------------------------------===//
-
 namespace {
 using Combine = llvm::function_ref<Values(ValueRange, ValueRange)>;
 using CombineLanes = llvm::function_ref<Values(ValueRange, int32_t)>;
@@ -220,15 +108,15 @@ Values WideTile::shuffleDown(ValueRange values, Value offset) {
 
 /// One element a tile, which its source lane writes.
 Values WideTile::broadcast(ValueRange values, int32_t lane) {
-  Values arrays = staging.acquire(b, op, values.getTypes(), shape.threads / lanes);
-  if (arrays.empty())
+  Stage stage = staging.acquire(at, op, values.getTypes(), shape.threads / lanes);
+  if (!stage)
     return {};
   Value tile = shiftRight(thread, lanes);
   Value isSource =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, bitAnd(thread, lanes - 1), constant(lane & (lanes - 1)));
-  storeAll(b, loc, values, arrays, tile, isSource);
-  staging.publish(b, loc, arrays);
-  return at.each(arrays, [&](Value array) { return LoadOp::create(b, loc, array, tile); });
+  stage.store(at, values, tile, isSource);
+  staging.publish(at, stage);
+  return stage.load(at, tile);
 }
 
 /// Combines the values of each subgroup's lane 0 over tiles of `lanes` threads.
@@ -236,19 +124,16 @@ Values WideTile::combineSubgroups(ValueRange partial, int32_t lanes, Combine com
                                   CombineLanes inLastSubgroup) {
   constexpr int32_t few = 4;
   int32_t subgroups = lanes / shape.subgroupSize;
-  Values arrays = staging.acquire(b, op, partial.getTypes(), shape.threads / shape.subgroupSize);
-  if (arrays.empty())
+  Stage stage = staging.acquire(at, op, partial.getTypes(), shape.threads / shape.subgroupSize);
+  if (!stage)
     return {};
   Value subgroup = shiftRight(thread, shape.subgroupSize);
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, LaneIdOp::create(b, loc, i32), constant(0));
-  storeAll(b, loc, partial, arrays, subgroup, isFirst);
-  staging.publish(b, loc, arrays);
+  stage.store(at, partial, subgroup, isFirst);
+  staging.publish(at, stage);
 
   Value first = lanes == shape.threads ? Value() : bitAnd(subgroup, -subgroups);
-  auto load = [&](Value i) {
-    Value index = first ? b.createOrFold<arith::OrIOp>(loc, first, i) : i;
-    return at.each(arrays, [&](Value array) { return LoadOp::create(b, loc, array, index); });
-  };
+  auto load = [&](Value i) { return stage.load(at, first ? b.createOrFold<arith::OrIOp>(loc, first, i) : i); };
   if (subgroups <= few) {
     // Neighbours first, as in the tree of a subgroup: a tile's sum is the same at every subgroup size.
     SmallVector<Values> values;
@@ -322,15 +207,15 @@ Values WideTile::matchAll(Value value) {
 Values WideTile::matchAny(Value value) {
   IntegerBuilder i(at);
   Value word = buildWord(at, value);
-  Values arrays = staging.acquire(b, op, word.getType(), shape.threads);
-  if (arrays.empty())
+  Stage stage = staging.acquire(at, op, word.getType(), shape.threads);
+  if (!stage)
     return {};
-  storeAll(b, loc, word, arrays, thread, Value());
-  staging.publish(b, loc, arrays);
+  stage.store(at, word, thread);
+  staging.publish(at, stage);
   Type type = lanes <= 32 ? i.i32 : i.i64;
   auto loop = scf::ForOp::create(b, loc, constant(0), constant(lanes), constant(1), i.constant(0, type),
                                  [&](OpBuilder &, Location, Value lane, ValueRange matches) {
-    Value other = LoadOp::create(b, loc, arrays.front(), inTile(lane));
+    Value other = stage.getElement(at, inTile(lane));
     Value isSame = i.compare(arith::CmpIPredicate::eq, word, other);
     Value bit = i.shl(i.cast(isSame, type), i.cast(lane, type));
     scf::YieldOp::create(b, loc, i.bitOr(matches.front(), bit));

@@ -20,6 +20,12 @@ static void lowerSyncNVPTX(GPUEmitter &e, Operation *) {
     e.b.CreateIntrinsic(Intrinsic::nvvm_barrier_cta_sync_aligned_all, {e.b.getInt32(0)});
 }
 
+/// Orders memory as bar.sync does (PTX ISA, 9.7.13). Blocks of one subgroup vote by other means.
+template <Intrinsic::ID id> static void lowerVoteNVPTX(GPUEmitter &e, Operation *op) {
+  llvm::Value *predicate = e.get(op->getOperand(0));
+  e.set(op->getResult(0), e.b.CreateIntrinsic(id, {e.b.getInt32(0), predicate}));
+}
+
 /// s_barrier alone orders no memory: fences do. What they order is all memory, or LDS where they say so (LLVM, User Guide
 /// for AMDGPU Backend, "Memory Model Relaxation Annotations").
 static void emitBarrierAMDGCN(GPUEmitter &e, bool ordersGlobal) {
@@ -43,9 +49,12 @@ void emitBlockSync(GPUEmitter &e) { e.isNVPTX() ? lowerSyncNVPTX(e, nullptr) : l
 
 llvm::ArrayRef<LoweringRow> getBlockLowerings() {
   static constexpr LoweringRow rows[] = {
-      // op, nvptx, amdgcn
+      // op, nvptx, amdgcn, needs
       {"qd.block.sync", lowerSyncNVPTX, lowerSyncAMDGCN},
       {"qd.block.sync_shared", lowerSyncNVPTX, lowerSyncSharedAMDGCN},
+      {"qd.block.sync_all", lowerVoteNVPTX<Intrinsic::nvvm_barrier_cta_red_and_aligned_all>, nullptr, BarrierVote},
+      {"qd.block.sync_any", lowerVoteNVPTX<Intrinsic::nvvm_barrier_cta_red_or_aligned_all>, nullptr, BarrierVote},
+      {"qd.block.sync_count", lowerVoteNVPTX<Intrinsic::nvvm_barrier_cta_red_popc_aligned_all>, nullptr, BarrierVote},
   };
   return rows;
 }

@@ -2,7 +2,7 @@
 
     python3 kernels.py OUT
 
-Register loops (`warp_*`): each thread passes one value through the same operation `iters` times; the lane that the
+Register loops (`warp_*`, `block_*`, `barrier_*`): each thread passes one value through the same operation `iters` times; the lane that the
 operation ends in feeds the result back, so that each round waits for the one before:
 
     x = in[t];  iters times { r = op(x); if lane == last: x = r };  out[t] = r (scans) or x (reductions)
@@ -26,23 +26,23 @@ def kind(name, op):
     return op + ("numf" if is_float else "ui" if is_unsigned else "si")
 
 
-def loop(name, type, last, keeps_result, round_text):
-    """A register loop; `round_text(x, r)` computes r of x."""
+def loop(name, type, last, keeps_result, round_text, index="qd.subgroup.lane_id", unroll=UNROLL):
+    """A register loop; `round_text(x, r)` computes r of x, which the lane (or thread) `last` passes on."""
     lines = ["qd.kernel @%s(%%in: !qd.buffer<%s> readonly noalias, %%out: !qd.buffer<%s> noalias, %%iters: i32)"
              " block(256) {" % (name, type, type),
              "  %zero = arith.constant 0 : i32",
-             "  %%step = arith.constant %d : i32" % UNROLL,
+             "  %%step = arith.constant %d : i32" % unroll,
              "  %%last = arith.constant %d : i32" % last,
-             "  %lane = qd.subgroup.lane_id : i32",
+             "  %%lane = %s : i32" % index,
              "  %isLast = arith.cmpi eq, %lane, %last : i32",
              "  %t = qd.global_thread_id x : i32",
              "  %%v = qd.load %%in[%%t] : !qd.buffer<%s>" % type,
              "  %%end:2 = scf.for %%i = %%zero to %%iters step %%step iter_args(%%x0 = %%v, %%r = %%v) -> (%s, %s) : i32 {"
              % (type, type)]
-    for i in range(UNROLL):
+    for i in range(unroll):
         lines.append("    " + round_text("%%x%d" % i, "%%r%d" % i))
         lines.append("    %%x%d = arith.select %%isLast, %%r%d, %%x%d : %s" % (i + 1, i, i, type))
-    lines += ["    scf.yield %%x%d, %%r%d : %s, %s" % (UNROLL, UNROLL - 1, type, type),
+    lines += ["    scf.yield %%x%d, %%r%d : %s, %s" % (unroll, unroll - 1, type, type),
               "  }",
               "  qd.store %%end#%d, %%out[%%t] : !qd.buffer<%s>" % (1 if keeps_result else 0, type),
               "  qd.return", "}", ""]
@@ -65,6 +65,44 @@ def scan_loop(name, which):
     type = TYPES[name][0]
     return loop("warp_scan_%s_%s" % (which, name), type, 31, True,
                 lambda x, r: "%s = qd.subgroup.%s_scan add %s : %s" % (r, which, x, type))
+
+
+def block_reduce_loop(name):
+    type = TYPES[name][0]
+    return loop("block_reduce_sum_%s" % name, type, 0, False,
+                lambda x, r: "%s = qd.block.reduce add %s : %s" % (r, x, type), "qd.thread_index", 2)
+
+
+def block_scan_loop(name, which):
+    type = TYPES[name][0]
+    return loop("block_scan_%s_%s" % (which, name), type, 255, True,
+                lambda x, r: "%s = qd.block.%s_scan add %s : %s" % (r, which, x, type), "qd.thread_index", 2)
+
+
+def vote_loop(which):
+    """A barrier's vote of x, which each thread adds to the next step of a congruential generator."""
+    op = {"count": "count", "and": "all", "or": "any"}[which]
+    lines = ["qd.kernel @barrier_%s(%%in: !qd.buffer<i32> readonly noalias, %%out: !qd.buffer<i32> noalias, %%iters: i32)"
+             " block(256) {" % which,
+             "  %zero = arith.constant 0 : i32", "  %step = arith.constant 2 : i32", "  %c24 = arith.constant 24 : i32",
+             "  %a = arith.constant 747796405 : i32", "  %c = arith.constant -1403630843 : i32",
+             "  %t = qd.global_thread_id x : i32", "  %x = qd.load %in[%t] : !qd.buffer<i32>",
+             "  %end = scf.for %i = %zero to %iters step %step iter_args(%x0 = %x) -> i32 : i32 {"]
+    for i in range(2):
+        if which == "count":
+            lines.append("    %%p%d = arith.cmpi slt, %%x%d, %%zero : i32" % (i, i))
+        else:
+            lines += ["    %%h%d = arith.shrui %%x%d, %%c24 : i32" % (i, i),
+                      "    %%p%d = arith.cmpi %s, %%h%d, %%zero : i32" % (i, "ne" if which == "and" else "eq", i)]
+        lines.append("    %%r%d = qd.block.sync_%s %%p%d" % (i, op, i))
+        result = "%%r%d" % i
+        if which != "count":
+            lines.append("    %%e%d = arith.extui %s : i1 to i32" % (i, result))
+            result = "%%e%d" % i
+        lines += ["    %%m%d = arith.muli %%x%d, %%a : i32" % (i, i), "    %%n%d = arith.addi %%m%d, %%c : i32" % (i, i),
+                  "    %%x%d = arith.addi %%n%d, %s : i32" % (i + 1, i, result)]
+    lines += ["    scf.yield %x2 : i32", "  }", "  qd.store %end, %out[%t] : !qd.buffer<i32>", "  qd.return", "}", ""]
+    return "\n".join(lines)
 
 
 def sort_loop(name):
@@ -302,6 +340,13 @@ def kernels():
                    None, "in out iters")
         yield ("warp_sort.pairs.%s" % name, "qdc", "warp_sort_pairs_%s" % name, sort_loop(name), None,
                "in out vout iters")
+        yield ("block_reduce.sum.%s" % name, "qdc", "block_reduce_sum_%s" % name, block_reduce_loop(name), None,
+               "in out iters")
+        for which in ("inclusive", "exclusive"):
+            yield ("block_scan.%s.%s" % (which, name), "qdc", "block_scan_%s_%s" % (which, name),
+                   block_scan_loop(name, which), None, "in out iters")
+    for which in ("count", "and", "or"):
+        yield ("barrier." + which, "qdc", "barrier_" + which, vote_loop(which), None, "in out iters")
     for type in ("i32", "f32", "f64"):
         yield ("sum32." + type, "qdc_plain", "sum32_plain_" + type, sum_plain(type), "n/256", "in out")
         yield ("sum32." + type, "qdc", "sum32_" + type, sum_rows(type, 2), "n/2048", "in out")

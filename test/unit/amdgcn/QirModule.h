@@ -31,7 +31,7 @@ public:
       return;
     mlir::PassManager passes(&mlirContext);
     passes.addPass(createExpandAtomicsPass(target));
-    passes.addPass(createExpandSubgroupPass(target));
+    passes.addPass(createExpandCollectivesPass(target));
     if (mlir::succeeded(passes.run(*module)))
       lowered = lowerToLLVM(*module, target, CodegenOptions{optLevel}, context);
   }

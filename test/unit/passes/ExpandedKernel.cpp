@@ -50,7 +50,7 @@ ExpandedKernel::ExpandedKernel(const std::string &text, const std::string &targe
     return;
   }
   PassManager passes(context.get());
-  passes.addPass(createExpandSubgroupPass(target));
+  passes.addPass(createExpandCollectivesPass(target));
   legal = succeeded(passes.run(*module));
   EXPECT_TRUE(legal) << target.str() << "\n" << text;
   for (KernelOp kernel : module->getOps<KernelOp>())

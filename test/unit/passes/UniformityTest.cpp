@@ -153,8 +153,15 @@ private:
                      : llvm::formatv("{0} = qd.assume_uniform {1}, block : i32\n", name, pick(2) ? "%m" : "%n").str();
       break;
     case 25:
-      text = llvm::formatv("%d{0}, %e{0} = qd.unpack_bits {1} : i32\n{2} = qd.pack_bits %e{0}, {3} : i32\n", numNames, a,
-                           name, p);
+      if (pick(2))
+        text = llvm::formatv("%d{0}, %e{0} = qd.unpack_bits {1} : i32\n{2} = qd.pack_bits %e{0}, {3} : i32\n", numNames, a,
+                             name, p);
+      else if (depth > 0)
+        text = binary("addi");
+      else if (pick(2))
+        text = llvm::formatv("{0} = qd.block.{1} {2} : i32\n", name, pick(2) ? "reduce_all add" : "inclusive_scan xori", a);
+      else
+        text = llvm::formatv("{0} = qd.block.{1}\n", name, pick(2) ? "broadcast " + a + ", 3 : i32" : "sync_count " + p);
       break;
     default: text = depth < 2 ? makeControl(name, a, b, p) : binary("addi"); break;
     }

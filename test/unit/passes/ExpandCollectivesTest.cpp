@@ -1,4 +1,4 @@
-//===- ExpandSubgroupTest.cpp - expansions compute what the ops mean -------------------===//
+//===- ExpandCollectivesTest.cpp - expansions compute what the ops mean -------------------===//
 //
 // Purpose: runs kernels of one subgroup op in the interpreter, as written and expanded, and compares every bit that
 // they store: each op, kind and type; tiles from one lane to the block; blocks that are whole subgroups, that are
@@ -184,7 +184,7 @@ void Runner::compare(const std::string &text, const Case &test, unsigned threads
     return;
   }
   PassManager passes(&context);
-  passes.addPass(createExpandSubgroupPass(target));
+  passes.addPass(createExpandCollectivesPass(target));
   ASSERT_TRUE(succeeded(passes.run(*module))) << target.str() << "\n" << text;
   checkInvariant(*module, target);
   llvm::Expected<std::vector<uint8_t>> found = run(*module, test, threads, target);
@@ -329,33 +329,33 @@ void sweep(ArrayRef<unsigned> subgroups, ArrayRef<unsigned> blocks, llvm::functi
 const unsigned wholeBlocks[] = {64, 128};
 const unsigned oddBlocks[] = {1, 2, 3, 5, 12, 16, 31, 33, 48, 72, 80, 100};
 
-TEST(ExpandSubgroup, ReductionsOfAllKindsAndTypes) {
+TEST(ExpandCollectives, ReductionsOfAllKindsAndTypes) {
   sweep({8, 32, 64}, {64, 80}, [](Runner &r) { return makeReductions(r.context, types); }, false, 1000);
 }
 
-TEST(ExpandSubgroup, ReductionsInAllShapes) {
+TEST(ExpandCollectives, ReductionsInAllShapes) {
   auto make = [](Runner &r) { return makeReductions(r.context, {"i32", "f32"}); };
   sweep(sizes, wholeBlocks, make, false, 500);
   sweep(sizes, oddBlocks, make, false, 500);
 }
 
-TEST(ExpandSubgroup, MovesOfAllTypes) {
+TEST(ExpandCollectives, MovesOfAllTypes) {
   sweep({8, 32}, {64}, [](Runner &) { return makeMoves(types); }, false, 500);
 }
 
-TEST(ExpandSubgroup, MovesInAllShapes) {
+TEST(ExpandCollectives, MovesInAllShapes) {
   auto make = [](Runner &) { return makeMoves({"i32"}); };
   sweep(sizes, wholeBlocks, make, false, 500);
   sweep(sizes, oddBlocks, make, false, 500);
 }
 
-TEST(ExpandSubgroup, VotesInAllShapes) {
+TEST(ExpandCollectives, VotesInAllShapes) {
   auto make = [](Runner &) { return makeVotes(); };
   sweep(sizes, wholeBlocks, make, false, 300);
   sweep(sizes, oddBlocks, make, false, 300);
 }
 
-TEST(ExpandSubgroup, LoopsUseStagingAgain) {
+TEST(ExpandCollectives, LoopsUseStagingAgain) {
   auto make = [](Runner &r) {
     std::vector<Case> cases = makeMoves({"i32", "i1"}), votes = makeVotes(), sums = makeReductions(r.context, {"i32"});
     cases.insert(cases.end(), votes.begin(), votes.end());
@@ -366,7 +366,7 @@ TEST(ExpandSubgroup, LoopsUseStagingAgain) {
 }
 
 /// Many wide ops in a row share few arrays.
-TEST(ExpandSubgroup, RowsShareStaging) {
+TEST(ExpandCollectives, RowsShareStaging) {
   auto make = [](Runner &) {
     std::string text = "%a = qd.subgroup.shuffle_down %v, 1 $t : i32\n";
     text += "%d = qd.subgroup.shuffle_up %a, 3 $t : i32\n";

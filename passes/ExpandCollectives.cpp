@@ -1,6 +1,6 @@
-//===- ExpandSubgroup.cpp - subgroup ops to what targets have -------------------------===//
+//===- ExpandCollectives.cpp - subgroup and block ops to what targets have ----------------===//
 //
-// Purpose: turns the subgroup ops of a kernel into the few that every backend lowers, and its conveniences among
+// Purpose: turns the subgroup and block ops of a kernel into the few that every backend lowers, and its conveniences among
 // the index ops into their definitions.
 //
 // Input invariant: a verified module; helper functions are inlined; collective ops stand in uniform control flow.
@@ -17,10 +17,14 @@
 // - constant lanes, offsets and masks are literals below the tile's or subgroup's size, offsets and masks above 0;
 //   shuffle has a varying lane (of a constant lane, without members, it is broadcast);
 // - a wider tile is shared.alloc, store, block.sync and load;
+// - gone: block.elect, broadcast, reduce, reduce_all and scans; block.sync_all, sync_any and sync_count, but in blocks of
+//   several subgroups on chips that have them;
 // - a tile never straddles the block's end; shared arrays fit the chip.
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/BlockOps.h"
+#include "passes/BlockVote.h"
 #include "passes/ExpansionRemark.h"
 #include "passes/LaneMasks.h"
 #include "passes/LaneTree.h"
@@ -64,7 +68,12 @@ public:
 
   /// Diagnoses what this kernel cannot have on the target; changes nothing.
   LogicalResult check();
-  LogicalResult expand() { return expandBlock(kernel.getBodyBlock()); }
+  LogicalResult expand() {
+    if (failed(expandBlock(kernel.getBodyBlock())))
+      return failure();
+    staging.finish();
+    return success();
+  }
 
 private:
   LogicalResult checkTile(Operation *op, int32_t tile);
@@ -73,6 +82,7 @@ private:
   LogicalResult expandBlock(Block &block);
   LogicalResult expandRegions(Operation *op);
   LogicalResult expandWide(Operation *op, int32_t lanes);
+  LogicalResult expandOfBlock(Operation *op);
   Values expandOp(Operation *op);
 
   Value expandShuffle(ShuffleOp op);
@@ -358,10 +368,28 @@ LogicalResult Expander::expandWide(Operation *op, int32_t lanes) {
   return success();
 }
 
+LogicalResult Expander::expandOfBlock(Operation *op) {
+  int64_t bytesBefore = staging.bytes;
+  unsigned syncsBefore = staging.numSyncs;
+  Operation *before = op->getPrevNode();
+  Values values = expandBlockOp(op, lanesAt(op->getLoc()), target, staging);
+  if (values.empty())
+    return failure();
+  if (remarks && deservesRemark(op)) {
+    Operation *first = before ? before->getNextNode() : &op->getBlock()->front();
+    op->emitRemark() << "'" << op->getName() << "' op carried out by " << describeExpansion(first, op, shape)
+                     << ", barriers: " << staging.numSyncs - syncsBefore
+                     << ", further bytes: " << staging.bytes - bytesBefore;
+  }
+  op->replaceAllUsesWith(values);
+  op->erase();
+  return success();
+}
+
 /// Expands what `op` holds, keeping track of which staging arrays may be unread when control leaves it.
 LogicalResult Expander::expandRegions(Operation *op) {
   Staging::State before = staging.state;
-  unsigned usesBefore = staging.numUses;
+  size_t usesBefore = staging.getNumUses();
   if (auto ifOp = dyn_cast<scf::IfOp>(op)) {
     if (failed(expandBlock(*ifOp.thenBlock())))
       return failure();
@@ -372,16 +400,18 @@ LogicalResult Expander::expandRegions(Operation *op) {
     return success();
   }
   // The next round of a loop meets the arrays as the last one left them.
+  SmallVector<Staging::State> behind;
   for (Region &region : op->getRegions())
     for (Block &block : region) {
       staging.enterLoop();
       if (failed(expandBlock(block)))
         return failure();
+      behind.push_back(staging.getStateBehind(usesBefore));
     }
-  if (staging.numUses == usesBefore)
-    staging.state = before;
-  else
-    staging.enterLoop();
+  staging.state = before;
+  if (staging.getNumUses() != usesBefore)
+    for (const Staging::State &state : behind)
+      staging.merge(state);
   return success();
 }
 
@@ -399,12 +429,17 @@ LogicalResult Expander::expandBlock(Block &block) {
       for (Block &combiner : region)
         if (failed(expandBlock(combiner)))
           return failure();
-    if (isa<BlockSyncOp, BlockSyncSharedOp>(op))
+    if (isa<BlockSyncOp, BlockSyncSharedOp>(op) || keepsBlockVote(&op, shape, target))
       staging.noteSync();
     builder.setInsertionPoint(&op);
     std::optional<int32_t> tile = getTile(&op);
     if (tile && *tile > shape.subgroupSize && hasWideTileExpansion(&op)) {
       if (failed(expandWide(&op, *tile)))
+        return failure();
+      continue;
+    }
+    if (hasBlockExpansion(&op, shape, target)) {
+      if (failed(expandOfBlock(&op)))
         return failure();
       continue;
     }
@@ -423,15 +458,15 @@ LogicalResult Expander::expandBlock(Block &block) {
 }
 
 namespace {
-class ExpandSubgroupPass : public PassWrapper<ExpandSubgroupPass, OperationPass<ModuleOp>> {
+class ExpandCollectivesPass : public PassWrapper<ExpandCollectivesPass, OperationPass<ModuleOp>> {
 public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandSubgroupPass)
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandCollectivesPass)
 
-  ExpandSubgroupPass(const Target &target, bool wantsRemarks) : target(target) { remarks = wantsRemarks; }
-  ExpandSubgroupPass(const ExpandSubgroupPass &other) : PassWrapper(other), target(other.target) {}
+  ExpandCollectivesPass(const Target &target, bool wantsRemarks) : target(target) { remarks = wantsRemarks; }
+  ExpandCollectivesPass(const ExpandCollectivesPass &other) : PassWrapper(other), target(other.target) {}
 
-  StringRef getArgument() const override { return "expand-subgroup"; }
-  StringRef getDescription() const override { return "Expand subgroup ops to those that every target has"; }
+  StringRef getArgument() const override { return "expand-collectives"; }
+  StringRef getDescription() const override { return "Expand subgroup and block ops to those that every target has"; }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
   }
@@ -459,8 +494,8 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Pass> createExpandSubgroupPass(const Target &target, bool remarks) {
-  return std::make_unique<ExpandSubgroupPass>(target, remarks);
+std::unique_ptr<Pass> createExpandCollectivesPass(const Target &target, bool remarks) {
+  return std::make_unique<ExpandCollectivesPass>(target, remarks);
 }
 
 } // namespace qd

@@ -1,0 +1,189 @@
+//===- BlockScan.cpp - scans of a whole block ---------------------------------------------===//
+//
+// Purpose: the scan of a block of several subgroups:
+//
+//   %r = qd.block.inclusive_scan add %v
+//     ->
+//   %s = qd.subgroup.inclusive_scan add %v
+//   qd.store %s, %totals[%subgroup] if LAST LANE   qd.block.sync
+//   %carry = TOTALS OF THE SUBGROUPS BELOW   %r = FIRST SUBGROUP ? %s : %carry + %s
+//
+// Every subgroup adds up those below for itself, so that there is one barrier: few totals one after the other, more by a
+// scan of lanes, each of which takes a run of neighbouring totals where there are not enough of them. In segments a
+// carry starts anew at each subgroup with a head, and only reaches lanes that have no head below them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/BlockScan.h"
+
+#include "passes/Runs.h"
+#include "passes/Scan.h"
+
+using namespace mlir;
+
+namespace qd {
+
+using Predicate = arith::CmpIPredicate;
+
+namespace {
+/// Builds the expansion of one op.
+class BlockScan {
+public:
+  BlockScan(const LaneBuilder &at, Operation *user, const Combiner &combiner, Values own, Value head, Staging &staging)
+      : at(at), user(user), combiner(combiner), own(std::move(own)), head(head), staging(staging),
+        size(at.shape.subgroupSize), subgroup(at.subgroup(ThreadIndexOp::create(at.b, at.loc, at.i32))) {}
+
+  Values scan(bool isExclusive);
+
+private:
+  /// What is carried from subgroup to subgroup. In segments, `hasHead` says that it does not hold all of those below.
+  struct Carry {
+    Values values;
+    Value hasHead;
+
+    Values pack() const {
+      Values packed = values;
+      if (hasHead)
+        packed.push_back(hasHead);
+      return packed;
+    }
+  };
+  Carry unpack(Values packed) const {
+    Value hasHead = head ? packed.pop_back_val() : Value();
+    return {std::move(packed), hasHead};
+  }
+
+  Value isBelow(Value place) { return at.compare(Predicate::ult, place, subgroup); }
+  Carry append(const Carry &carry, const Carry &next, Value place);
+  Values addUp(const Stage &stage, const Runs &runs);
+  Values addUpByLanes(const Stage &stage, const Runs &runs);
+
+  const LaneBuilder &at;
+  Operation *user;
+  const Combiner &combiner;
+  Values own;
+  Value head;
+  Staging &staging;
+  int32_t size;
+  Value subgroup;
+};
+} // namespace
+
+/// The carry with what the subgroup `place` adds, where that is below the own one.
+BlockScan::Carry BlockScan::append(const Carry &carry, const Carry &next, Value place) {
+  auto joins = [&]() -> Value {
+    if (!head)
+      return isBelow(place);
+    Value goesOn = at.create<arith::XOrIOp>(next.hasHead, at.constant(-1, next.hasHead.getType()));
+    return at.create<arith::AndIOp>(isBelow(place), goesOn);
+  };
+  Values higher = next.values;
+  if (!combiner.takesPoison())
+    higher = at.select(isBelow(place), higher, carry.values);
+  Values combined = combiner.combineWhere(at.b, at.loc, joins, carry.values, higher);
+  if (!head)
+    return {at.select(joins(), combined, carry.values), Value()};
+  combined = at.select(next.hasHead, next.values, combined);
+  Value ends = at.create<arith::AndIOp>(isBelow(place), next.hasHead);
+  return {at.select(isBelow(place), combined, carry.values), at.create<arith::OrIOp>(carry.hasHead, ends)};
+}
+
+/// Each lane adds up its run, as far as it lies below the own subgroup, and then the lanes do; the lane of the last
+/// total below has the carry.
+Values BlockScan::addUpByLanes(const Stage &stage, const Runs &runs) {
+  Value start = runs.getStart(at);
+  Carry run = unpack(runs.walk(at, start, stage.load(at, start), [&](Value place, Values carried) {
+    return append(unpack(std::move(carried)), unpack(stage.load(at, place)), place).pack();
+  }));
+  // To the steps, other lanes look as if the block did not have them.
+  BlockShape shape = at.shape;
+  shape.threads = runs.lanes;
+  LaneBuilder lanes(at.b, at.loc, shape);
+  Values sums = run.values;
+  if (head)
+    sums = buildSegmentedSteps(lanes, combiner, sums, Segments(lanes, run.hasHead, size), size);
+  else if (runs.lanes > 1)
+    sums = buildInclusiveScan(lanes, combiner, sums, size);
+  Value last = at.create<arith::MaxSIOp>(at.create<arith::SubIOp>(subgroup, int64_t(1)), int64_t(0));
+  if (runs.length > 1)
+    last = at.create<arith::DivUIOp>(last, int64_t(runs.length));
+  return at.broadcast(sums, last, size);
+}
+
+Values BlockScan::addUp(const Stage &stage, const Runs &runs) {
+  constexpr int32_t few = 8;
+  if (runs.count > few)
+    return addUpByLanes(stage, runs);
+  SmallVector<Values> totals;
+  for (int32_t i = 0; i < runs.count; ++i)
+    totals.push_back(stage.load(at, at.constant(i)));
+  Carry carry = unpack(totals.front());
+  for (int32_t i = 1; i < runs.count; ++i)
+    carry = append(carry, unpack(totals[i]), at.constant(i));
+  return carry.values;
+}
+
+Values BlockScan::scan(bool isExclusive) {
+  bool subtracts = isExclusive && combiner.isInvertible(own);
+  Value below = at.lane(size), isOpen;
+  Values shifted; // the exclusive scan of the subgroup
+  Carry total;
+  if (head) {
+    Segments segments(at, head, size);
+    below = segments.getBelow();
+    isOpen = segments.getOpen();
+    total.values = buildSegmentedSteps(at, combiner, own, segments, size);
+    total.hasHead = at.compare(Predicate::ne, segments.getHeads(), int64_t(0));
+  } else if (isExclusive && takesBothScans(at, combiner, own)) {
+    total.values = buildBothScans(at, combiner, own, size, shifted);
+  } else {
+    total.values = buildInclusiveScan(at, combiner, own, size);
+  }
+
+  // Nobody is above the last subgroup, which may have no last lane.
+  Runs runs(at.shape.getNumSubgroups() - 1, at.shape.getLeastLanes());
+  Values told = total.pack();
+  int32_t elements = std::max(runs.getElements(), at.shape.getNumSubgroups());
+  Stage stage = staging.acquire(at, user, ValueRange(told).getTypes(), elements);
+  if (!stage)
+    return {};
+  Value isWriter = at.compare(Predicate::eq, LaneIdOp::create(at.b, at.loc, at.i32), int64_t(size - 1));
+  stage.store(at, told, subgroup, isWriter);
+  staging.publish(at, stage);
+
+  Values result = total.values;
+  Value isEmpty;
+  if (isExclusive && !subtracts) {
+    result = shifted.empty() ? at.shift<ShuffleUpOp>(result, 1, size, combiner.takesPoison()) : shifted;
+    isEmpty = at.compare(Predicate::eq, below, int64_t(0));
+  }
+  Values carry = addUp(stage, runs);
+  auto applies = [&]() -> Value {
+    Value isHigher = at.compare(Predicate::ne, subgroup, int64_t(0));
+    return isOpen ? at.create<arith::AndIOp>(isHigher, isOpen) : isHigher;
+  };
+  auto joins = [&]() -> Value {
+    if (!isEmpty)
+      return applies();
+    return at.create<arith::AndIOp>(applies(), at.create<arith::XOrIOp>(isEmpty, at.constant(-1, isEmpty.getType())));
+  };
+  Values combined = combiner.combineWhere(at.b, at.loc, joins, carry, result);
+  if (isEmpty) {
+    combined = at.select(isEmpty, carry, combined);
+    result = at.select(isEmpty, combiner.getIdentity(at.b, at.loc, ValueRange(own).getTypes()), result);
+  }
+  result = at.select(applies(), combined, result);
+  return subtracts ? Values(combiner.remove(at.b, at.loc, result.front(), own.front())) : result;
+}
+
+Values buildBlockScan(const LaneBuilder &at, Operation *user, const Combiner &combiner, Values values, Value head,
+                      bool isExclusive, Staging &staging) {
+  int32_t size = at.shape.subgroupSize;
+  if (at.shape.threads > size)
+    return BlockScan(at, user, combiner, std::move(values), head, staging).scan(isExclusive);
+  if (head)
+    return buildSegmentedScan(at, combiner, values, head, isExclusive, size);
+  return isExclusive ? buildExclusiveScan(at, combiner, values, size) : buildInclusiveScan(at, combiner, values, size);
+}
+
+} // namespace qd

@@ -1,0 +1,231 @@
+//===- Staging.cpp - shared memory through which values travel ---------------------------===//
+
+#include "passes/Staging.h"
+
+#include "passes/Turns.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace qd {
+
+int64_t getSharedBytes(KernelOp kernel) {
+  int64_t bytes = 0;
+  for (auto alloc : kernel.getBodyBlock().getOps<SharedAllocOp>()) {
+    SharedType type = alloc.getType();
+    int64_t elementBytes = getStorageBytes(type.getElementType());
+    bytes = llvm::alignTo(bytes, elementBytes) + type.getNumElements() * elementBytes;
+  }
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+static Value getPlace(const LaneBuilder &at, Value start, Value index) {
+  return start ? at.create<arith::AddIOp>(start, index) : index;
+}
+
+void Stage::store(const LaneBuilder &at, ValueRange values, Value index, Value predicate) const {
+  Value place = getPlace(at, start, index);
+  for (auto [value, array] : llvm::zip_equal(values, arrays)) {
+    auto store = StoreOp::create(at.b, at.loc, value, array, place);
+    if (predicate)
+      store.getPredicateMutable().assign(predicate);
+  }
+}
+
+Values Stage::load(const LaneBuilder &at, Value index) const {
+  Value place = getPlace(at, start, index);
+  return at.each(arrays, [&](Value array) { return LoadOp::create(at.b, at.loc, array, place); });
+}
+
+Values Stage::loadWhere(const LaneBuilder &at, Value index, Value predicate, ValueRange otherwise) const {
+  Values loaded = load(at, index);
+  for (auto [value, instead] : llvm::zip_equal(loaded, otherwise)) {
+    auto load = value.getDefiningOp<LoadOp>();
+    load.getPredicateMutable().assign(predicate);
+    load.getOtherwiseMutable().assign(instead);
+  }
+  return loaded;
+}
+
+Value Stage::getElement(const LaneBuilder &at, Value index) const {
+  return LoadOp::create(at.b, at.loc, arrays.front(), getPlace(at, start, index));
+}
+
+//===----------------------------------------------------------------------===//
+// Arrays
+//===----------------------------------------------------------------------===//
+
+void Staging::merge(const State &other) {
+  state.all |= other.all;
+  state.arrays.insert(other.arrays.begin(), other.arrays.end());
+}
+
+Staging::State Staging::getStateBehind(size_t firstUse) const {
+  if (!state.all)
+    return state;
+  State behind;
+  for (const Values &arrays : ArrayRef(used).drop_front(firstUse))
+    for (Value array : arrays)
+      behind.arrays.insert(array.getDefiningOp());
+  return behind;
+}
+
+SharedAllocOp Staging::allocate(OpBuilder &builder, Location loc, SharedType type) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&kernel.getBodyBlock());
+  if (!arrays.empty())
+    builder.setInsertionPointAfter(arrays.back());
+  auto array = SharedAllocOp::create(builder, loc, type);
+  if (int64_t total = getSharedBytes(kernel); total <= int64_t(target.chip->sharedBytes)) {
+    bytes = total;
+    arrays.push_back(array);
+    return array;
+  }
+  array.erase();
+  return {};
+}
+
+void Staging::sync(const LaneBuilder &at) {
+  Operation *sync = BlockSyncOp::create(at.b, at.loc);
+  if (taking)
+    turnings[*taking].turns.back().lastSync = sync;
+  noteSync();
+  ++numSyncs;
+}
+
+void Staging::publish(const LaneBuilder &at, const Stage &stage) {
+  sync(at);
+  for (Value array : stage.arrays)
+    state.arrays.insert(array.getDefiningOp());
+}
+
+/// An array that is read no more and not among those taken: one of the kernel's own, of which there may be
+/// `maxArrays`, or a new one. Null where there is none without a barrier or more memory.
+SharedAllocOp Staging::find(OpBuilder &builder, Location loc, SharedType type, size_t maxArrays, ValueRange taken) {
+  if (state.all)
+    return {};
+  size_t numArrays = 0;
+  for (SharedAllocOp array : arrays) {
+    bool takesTurns =
+        llvm::any_of(turnings, [&](Turning &turning) { return llvm::is_contained(turning.arrays, array.getResult()); });
+    if (array.getType() != type || takesTurns)
+      continue;
+    if (!state.arrays.contains(array) && !llvm::is_contained(taken, array.getResult()))
+      return array;
+    ++numArrays;
+  }
+  return numArrays < maxArrays ? allocate(builder, loc, type) : SharedAllocOp();
+}
+
+/// A half of arrays that only such uses have, of which the round before used the other; none where they are too large.
+Stage Staging::takeTurn(const LaneBuilder &at, TypeRange elements, int64_t count) {
+  constexpr int64_t maxBytes = 8192;
+  auto *turning = llvm::find_if(turnings, [&](const Turning &other) {
+    return other.count == count && TypeRange(other.elements) == elements;
+  });
+  if (turning == turnings.end()) {
+    int64_t bytesNeeded = 0;
+    for (Type element : elements)
+      bytesNeeded += 2 * count * getStorageBytes(element);
+    if (bytesNeeded > maxBytes)
+      return {};
+    Values made;
+    for (Type element : elements) {
+      SharedAllocOp array = allocate(at.b, at.loc, SharedType::get(at.b.getContext(), {2 * count}, element));
+      if (!array) {
+        for (Value other : made) {
+          llvm::erase(arrays, other.getDefiningOp<SharedAllocOp>());
+          other.getDefiningOp()->erase();
+        }
+        bytes = getSharedBytes(kernel);
+        return {};
+      }
+      made.push_back(array);
+    }
+    turning = &turnings.emplace_back(Turning{llvm::to_vector<2>(elements), count, made, {}});
+  }
+  Operation *start = UnrealizedConversionCastOp::create(at.b, at.loc, TypeRange(at.i32), ValueRange());
+  turning->turns.push_back({start});
+  taking = turning - turnings.begin();
+  return {turning->arrays, start->getResult(0)};
+}
+
+Stage Staging::acquire(const LaneBuilder &at, Operation *user, TypeRange elements, int64_t count) {
+  // Two arrays in turn need no barriers but the one that each use has between its writes and reads.
+  constexpr size_t turns = 2;
+  taking.reset();
+  // In a loop a new array, too, was read by the round before.
+  if (state.all)
+    if (Stage stage = takeTurn(at, elements, count)) {
+      used.push_back(stage.arrays);
+      return stage;
+    }
+  for (bool isSynced : {false, true}) {
+    if (isSynced)
+      sync(at);
+    Values found;
+    for (Type element : elements) {
+      auto type = SharedType::get(at.b.getContext(), {count}, element);
+      size_t maxArrays = turns * llvm::count(elements, element);
+      SharedAllocOp array = find(at.b, at.loc, type, maxArrays, found);
+      if (!array)
+        break;
+      found.push_back(array);
+    }
+    if (found.size() == elements.size()) {
+      used.push_back(found);
+      return {found, Value()};
+    }
+  }
+  int64_t bytesNeeded = 0;
+  for (Type element : elements)
+    bytesNeeded += count * getStorageBytes(element);
+  user->emitOpError() << "needs " << bytesNeeded << " bytes of shared memory beside the kernel's " << bytes << ", of "
+                      << target.chip->sharedBytes << " on " << target.str();
+  return {};
+}
+
+/// Whether a barrier stands behind those of the use, where control comes before it reaches the use again.
+static bool isFollowedBySync(Operation *lastSync) {
+  for (Operation *op = lastSync; op && (op = op->getNextNode());)
+    if (isa<BlockSyncOp, BlockSyncSharedOp, BlockSyncAllOp, BlockSyncAnyOp, BlockSyncCountOp>(op))
+      return true;
+  return false;
+}
+
+void Staging::finish() {
+  for (Turning &turning : turnings) {
+    bool needsTurns = llvm::any_of(turning.turns, [](const Turn &turn) {
+      return !turn.lastSync || turn.lastSync->getBlock() != turn.start->getBlock() || !isFollowedBySync(turn.lastSync);
+    });
+    SmallVector<Operation *> starts;
+    for (const Turn &turn : turning.turns)
+      starts.push_back(turn.start);
+    if (needsTurns) {
+      takeTurns(kernel, starts, turning.count);
+      continue;
+    }
+    for (Operation *start : starts)
+      replaceStart(start, 0);
+    for (auto [array, element] : llvm::zip_equal(turning.arrays, turning.elements))
+      array.setType(SharedType::get(kernel.getContext(), {turning.count}, element));
+  }
+  bytes = getSharedBytes(kernel);
+}
+
+Values Staging::exchange(const LaneBuilder &at, Operation *user, ValueRange values, Value thread, Value source) {
+  Stage stage = acquire(at, user, values.getTypes(), at.shape.threads);
+  if (!stage)
+    return {};
+  stage.store(at, values, thread);
+  publish(at, stage);
+  return stage.load(at, source);
+}
+
+} // namespace qd
