@@ -4,7 +4,10 @@
 
 #include "passes/BlockReduce.h"
 #include "passes/BlockScan.h"
+#include "passes/BlockSort.h"
 #include "passes/BlockVote.h"
+#include "passes/RadixRank.h"
+#include "passes/RadixSort.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -15,7 +18,8 @@ namespace qd {
 
 bool hasBlockExpansion(Operation *op, const BlockShape &shape, const Target &target) {
   return isa<BlockElectOp, BlockBroadcastOp, BlockReduceOp, BlockReduceAllOp, BlockInclusiveScanOp,
-             BlockExclusiveScanOp, BlockSegmentedScanOp, BlockSyncAllOp, BlockSyncAnyOp, BlockSyncCountOp>(op) &&
+             BlockExclusiveScanOp, BlockSegmentedScanOp, BlockSyncAllOp, BlockSyncAnyOp, BlockSyncCountOp,
+             BlockBitonicSortOp, BlockBitonicSortKVOp, BlockRadixRankOp, BlockRadixSortOp>(op) &&
          !keepsBlockVote(op, shape, target);
 }
 
@@ -46,7 +50,7 @@ static Values buildBroadcast(const LaneBuilder &at, BlockBroadcastOp op, Staging
   return stage.load(at, at.constant(0));
 }
 
-Values expandBlockOp(Operation *op, const LaneBuilder &at, const Target &, Staging &staging) {
+Values expandBlockOp(Operation *op, const LaneBuilder &at, const Target &target, Staging &staging) {
   auto reduce = [&](auto reduction, bool toAll) {
     return buildBlockReduce(at, op, Combiner(reduction), reduction.getValues(), toAll, staging);
   };
@@ -64,6 +68,10 @@ Values expandBlockOp(Operation *op, const LaneBuilder &at, const Target &, Stagi
         return scan(segmented, segmented.getHead(), segmented.getExclusive());
       })
       .Case<BlockSyncAllOp, BlockSyncAnyOp, BlockSyncCountOp>([&](auto) { return buildBlockVote(at, op, staging); })
+      .Case<BlockBitonicSortOp, BlockBitonicSortKVOp>(
+          [&](auto sort) { return buildBlockSort(at, sort, SortOrder(sort), staging); })
+      .Case([&](BlockRadixRankOp rank) { return buildRadixRank(at, rank, RadixDigits(rank), target, staging); })
+      .Case([&](BlockRadixSortOp sort) { return buildRadixSort(at, sort, target, staging); })
       .Default([](Operation *) { return Values(); });
 }
 

@@ -26,6 +26,9 @@ struct IntegerBuilder : LaneBuilder {
   }
   template <typename Rhs> Value add(Value lhs, Rhs rhs) const { return make<mlir::arith::AddIOp>(lhs, rhs); }
   template <typename Rhs> Value sub(Value lhs, Rhs rhs) const { return make<mlir::arith::SubIOp>(lhs, rhs); }
+  template <typename Rhs> Value mul(Value lhs, Rhs rhs) const { return make<mlir::arith::MulIOp>(lhs, rhs); }
+  template <typename Rhs> Value divU(Value lhs, Rhs rhs) const { return make<mlir::arith::DivUIOp>(lhs, rhs); }
+  template <typename Rhs> Value remU(Value lhs, Rhs rhs) const { return make<mlir::arith::RemUIOp>(lhs, rhs); }
   template <typename Rhs> Value bitAnd(Value lhs, Rhs rhs) const { return make<mlir::arith::AndIOp>(lhs, rhs); }
   template <typename Rhs> Value bitOr(Value lhs, Rhs rhs) const { return make<mlir::arith::OrIOp>(lhs, rhs); }
   template <typename Rhs> Value bitXor(Value lhs, Rhs rhs) const { return make<mlir::arith::XOrIOp>(lhs, rhs); }

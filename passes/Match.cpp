@@ -102,6 +102,21 @@ static Value buildMatchBits(const IntegerBuilder &i, Type type, Value word, unsi
   return matches;
 }
 
+Value buildMatchLowBits(const LaneBuilder &at, Value number, unsigned bits) {
+  IntegerBuilder i(at);
+  Value matches;
+  // Ballots of clear bits, and the own bit all over a word: on NVIDIA's chips the predicates of seven ballots are one
+  // instruction, and a bit costs four more.
+  for (unsigned bit = 0; bit < bits; ++bit) {
+    Value isClear = i.compare(arith::CmpIPredicate::eq, i.bitAnd(number, int64_t(1) << bit), 0);
+    Value ballot = i.cast(BallotOp::create(i.b, i.loc, isClear), at.getWordType());
+    Value ones = i.cast(i.shrS(i.shl(number, 31 - bit), 31), at.getWordType(), /*isSigned=*/true);
+    Value same = i.bitXor(ballot, ones);
+    matches = matches ? i.bitAnd(matches, same) : same;
+  }
+  return matches;
+}
+
 Values buildMatchAny(const LaneBuilder &at, const Target &target, MatchAnyOp op,
                      int32_t lanes) {
   IntegerBuilder i(at);

@@ -19,7 +19,7 @@
 
 #include "passes/Sort.h"
 
-#include "passes/IntegerBuilder.h"
+#include "passes/KeyOrder.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/DenseMap.h"
@@ -31,51 +31,13 @@ namespace qd {
 
 namespace {
 
-/// The order of one type's values as an order of unsigned integers of its width, or of signed ones.
-///
-/// Floats: with the other bits of negative numbers flipped, signed integers have the order of numbers, and negative
-/// NaNs at the bottom. Counted from -infinity, around the end, the NaNs of both signs are at the top.
-struct Order {
-  Type type;
-  bool isUnsigned; ///< of integers: how they compare
-
-  unsigned getBits() const { return type.getIntOrFloatBitWidth(); }
-  bool isFloat() const { return isa<FloatType>(type); }
-  bool hasSign() const { return !isFloat() && !isUnsigned; }
-
-  int64_t getSignBit() const { return int64_t(uint64_t(1) << (getBits() - 1)); }
-  /// -infinity with its other bits flipped.
-  int64_t getLeast() const {
-    unsigned fraction = cast<FloatType>(type).getFPMantissaWidth() - 1;
-    return getSignBit() | ((int64_t(1) << fraction) - 1);
-  }
-  static Value flipNegative(const IntegerBuilder &i, Value bits) {
-    unsigned width = bits.getType().getIntOrFloatBitWidth();
-    Value sign = i.shrS(bits, width - 1);
-    return i.bitXor(bits, i.bitAnd(sign, int64_t((uint64_t(1) << (width - 1)) - 1)));
-  }
-
-  /// `keepsSign`: to an order of signed integers, where the type has that itself.
-  Value map(const IntegerBuilder &i, Value value, bool keepsSign) const {
-    Value bits = i.toBits(value);
-    if (isFloat())
-      return i.sub(flipNegative(i, bits), getLeast());
-    return hasSign() && !keepsSign ? i.bitXor(bits, getSignBit()) : bits;
-  }
-  Value unmap(const IntegerBuilder &i, Value bits, bool keepsSign) const {
-    if (isFloat())
-      return i.bitcast(flipNegative(i, i.add(bits, getLeast())), type);
-    return hasSign() && !keepsSign ? i.bitXor(bits, getSignBit()) : bits;
-  }
-};
-
 /// How elements are spread over words, the one that decides first in front. The first word compares signed where
 /// the key does, all others unsigned.
 class Layout {
 public:
   explicit Layout(const SortOrder &order) : key{order.key.getType(), order.isUnsignedKey} {
     if (order.value)
-      value = Order{order.value.getType(), order.isUnsignedValue};
+      value = KeyOrder{order.value.getType(), order.isUnsignedValue};
   }
 
   bool isSigned() const { return key.hasSign(); }
@@ -93,8 +55,8 @@ private:
   /// Whether a key of 64 bits and a narrower value share words of 32 and 64 bits.
   bool splitsKey() const { return getNumWords32() == 3 && key.getBits() == 64; }
 
-  Order key;
-  std::optional<Order> value;
+  KeyOrder key;
+  std::optional<KeyOrder> value;
 };
 
 /// The network over one kernel's lanes.
@@ -109,7 +71,6 @@ public:
 
 private:
   bool step(int32_t mask, int32_t bit);
-  Values move(int32_t mask);
   bool missesPartners(int32_t mask) const;
   Value isBefore(ArrayRef<Value> lhs, ArrayRef<Value> rhs, bool isSigned);
   Value getTakesLast(int32_t bit);
@@ -157,7 +118,7 @@ Values Layout::unpack(const IntegerBuilder &i, ArrayRef<Value> words) const {
     high = i.bitOr(i.shl(i.cast(high, i.i64), 32), i.shrU(low, 32));
   else if (value && words.size() == 1)
     high = i.shrU(high, getValueBits());
-  auto toType = [&](const Order &order, Value word, bool keepsSign) {
+  auto toType = [&](const KeyOrder &order, Value word, bool keepsSign) {
     return order.unmap(i, i.cast(word, i.b.getIntegerType(order.getBits())), keepsSign);
   };
   Values values = toType(key, high, /*keepsSign=*/true);
@@ -187,15 +148,10 @@ Value Sorter::getTakesLast(int32_t bit) {
   return predicate;
 }
 
-Values Sorter::move(int32_t mask) {
-  return mask < shape.subgroupSize ? at.shuffleXor(words, mask) : exchange(words, mask);
-}
-
-/// Whether a lane of the partial subgroup is paired with one that does not exist.
+/// Whether a thread is paired with one that does not exist.
 bool Sorter::missesPartners(int32_t mask) const {
-  int32_t present = shape.getPartialLanes();
-  for (int32_t lane = 0; lane < present; ++lane)
-    if ((lane ^ mask) >= present)
+  for (int32_t thread = 0; thread < shape.threads; ++thread)
+    if ((thread ^ mask) >= shape.threads)
       return true;
   return false;
 }
@@ -211,16 +167,17 @@ Value Sorter::isBefore(ArrayRef<Value> lhs, ArrayRef<Value> rhs, bool isSigned) 
 
 /// One comparator a pair of lanes; false where the exchange failed.
 bool Sorter::step(int32_t mask, int32_t bit) {
-  Values others = move(mask);
-  if (others.empty())
-    return false;
   Value hasPartner;
   if (missesPartners(mask)) {
     Value thread = ThreadIndexOp::create(i.b, i.loc, i.i32);
     hasPartner = i.compare(arith::CmpIPredicate::ult, i.bitXor(thread, mask), shape.threads);
   }
+  bool isShuffle = mask < shape.subgroupSize;
+  Values others = isShuffle ? at.shuffleXor(words, mask) : exchange(words, mask, hasPartner);
+  if (others.empty())
+    return false;
   Value takes = i.bitXor(isBefore(others, words, layout.isSigned()), getTakesLast(bit));
-  if (hasPartner)
+  if (hasPartner && isShuffle)
     takes = i.select(hasPartner, takes, i.constant(0, i.i1)); // takes is poison without a partner
   for (auto [own, other] : llvm::zip(words, others))
     own = i.select(takes, other, own);

@@ -105,6 +105,13 @@ void Staging::publish(const LaneBuilder &at, const Stage &stage) {
     state.arrays.insert(array.getDefiningOp());
 }
 
+bool Staging::isOfAll(SharedAllocOp array) const {
+  return llvm::none_of(allRows, [&](const Rows &made) { return made.array == array.getResult(); }) &&
+         llvm::none_of(turnings, [&](const Turning &turning) {
+           return llvm::is_contained(turning.arrays, array.getResult());
+         });
+}
+
 /// An array that is read no more and not among those taken: one of the kernel's own, of which there may be
 /// `maxArrays`, or a new one. Null where there is none without a barrier or more memory.
 SharedAllocOp Staging::find(OpBuilder &builder, Location loc, SharedType type, size_t maxArrays, ValueRange taken) {
@@ -112,9 +119,7 @@ SharedAllocOp Staging::find(OpBuilder &builder, Location loc, SharedType type, s
     return {};
   size_t numArrays = 0;
   for (SharedAllocOp array : arrays) {
-    bool takesTurns =
-        llvm::any_of(turnings, [&](Turning &turning) { return llvm::is_contained(turning.arrays, array.getResult()); });
-    if (array.getType() != type || takesTurns)
+    if (array.getType() != type || !isOfAll(array))
       continue;
     if (!state.arrays.contains(array) && !llvm::is_contained(taken, array.getResult()))
       return array;
@@ -186,9 +191,44 @@ Stage Staging::acquire(const LaneBuilder &at, Operation *user, TypeRange element
   int64_t bytesNeeded = 0;
   for (Type element : elements)
     bytesNeeded += count * getStorageBytes(element);
+  diagnose(user, bytesNeeded);
+  return {};
+}
+
+void Staging::diagnose(Operation *user, int64_t bytesNeeded) const {
   user->emitOpError() << "needs " << bytesNeeded << " bytes of shared memory beside the kernel's " << bytes << ", of "
                       << target.chip->sharedBytes << " on " << target.str();
+}
+
+bool Staging::hasRoom(TypeRange elements, int64_t count) const {
+  int64_t bytesNeeded = bytes;
+  for (Type element : elements) {
+    auto type = SharedType::get(element.getContext(), {count}, element);
+    auto isSame = [&](SharedAllocOp array) { return array.getType() == type && isOfAll(array); };
+    if (llvm::count(elements, element) > llvm::count_if(arrays, isSame))
+      bytesNeeded += count * getStorageBytes(element);
+  }
+  return bytesNeeded <= int64_t(target.chip->sharedBytes);
+}
+
+Values Staging::findRows(int32_t rows, int32_t words) const {
+  for (const Rows &made : allRows)
+    if (made.rows == rows && made.words == words)
+      return made.array;
   return {};
+}
+
+Values Staging::acquireRows(const LaneBuilder &at, Operation *user, int32_t rows, int32_t words) {
+  taking.reset();
+  if (Values found = findRows(rows, words); !found.empty())
+    return found;
+  SharedAllocOp array = allocate(at.b, at.loc, SharedType::get(kernel.getContext(), {int64_t(rows) * words}, at.i32));
+  if (!array) {
+    diagnose(user, int64_t(rows) * words * getStorageBytes(at.i32));
+    return {};
+  }
+  allRows.push_back({rows, words, array});
+  return Value(array);
 }
 
 /// Whether a barrier stands behind those of the use, where control comes before it reaches the use again.

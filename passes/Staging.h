@@ -61,6 +61,15 @@ public:
   /// `count` elements of each type, which may be written at the builder's place: those of arrays that are read no
   /// more, if need be after a barrier. None, diagnosed at `user`, where the chip has not enough shared memory.
   Stage acquire(const LaneBuilder &at, mlir::Operation *user, mlir::TypeRange elements, int64_t count);
+  /// Rows of words, one for each subgroup, which alone touches it from the last barrier of one use to the first of the
+  /// next: such uses need no barrier between them. Nothing where no use had such rows yet.
+  Values findRows(int32_t rows, int32_t words) const;
+  /// The same, made where there is none. Nothing, diagnosed at `user`, where there is no room.
+  Values acquireRows(const LaneBuilder &at, mlir::Operation *user, int32_t rows, int32_t words);
+
+  /// Whether arrays of `count` elements of each type are there or can be made.
+  bool hasRoom(mlir::TypeRange elements, int64_t count) const;
+
   /// The barrier between the writes of a stage and their reads.
   void publish(const LaneBuilder &at, const Stage &stage);
   /// A barrier that orders all memory.
@@ -91,15 +100,25 @@ private:
     llvm::SmallVector<Turn, 2> turns;
   };
 
+  /// An array in rows of subgroups.
+  struct Rows {
+    int32_t rows, words;
+    mlir::Value array;
+  };
+
   Stage takeTurn(const LaneBuilder &at, mlir::TypeRange elements, int64_t count);
   SharedAllocOp allocate(mlir::OpBuilder &builder, mlir::Location loc, SharedType type);
   SharedAllocOp find(mlir::OpBuilder &builder, mlir::Location loc, SharedType type, size_t maxArrays,
                      mlir::ValueRange taken);
+  /// Whether any use may have the array.
+  bool isOfAll(SharedAllocOp array) const;
+  void diagnose(mlir::Operation *user, int64_t bytesNeeded) const;
 
   KernelOp kernel;
   const Target &target;
   llvm::SmallVector<SharedAllocOp> arrays;
   llvm::SmallVector<Turning> turnings;
+  llvm::SmallVector<Rows> allRows;
   llvm::SmallVector<Values> used; ///< the arrays of each use so far
   std::optional<size_t> taking;   ///< the turning arrays of the use at work, whose turn is their last
 };

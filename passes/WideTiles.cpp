@@ -55,7 +55,9 @@ public:
   Values matchAny(Value value);
   Values matchAll(Value value);
   Values sort(const SortOrder &order) {
-    return buildSort(at, order, lanes, [&](ValueRange words, int32_t mask) { return shuffleXor(words, constant(mask)); });
+    return buildSort(at, order, lanes, [&](ValueRange words, int32_t mask, Value) {
+      return shuffleXor(words, constant(mask));
+    });
   }
 
   /// The lane operand of a shuffle-like op as a value.

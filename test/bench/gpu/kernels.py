@@ -7,6 +7,8 @@ operation ends in feeds the result back, so that each round waits for the one be
 
     x = in[t];  iters times { r = op(x); if lane == last: x = r };  out[t] = r (scans) or x (reductions)
 
+`block_rank_N` does so with the ranks of a block's keys by their top 8 bits, N keys a thread.
+
 Memory-bound kernels work on rows of 32 elements. `*.plain` has one element a thread, the others several rows a
 subgroup, so that more loads are under way.
 """
@@ -142,6 +144,31 @@ def sort_loop(name):
               "  qd.store %%end#0, %%out[%%t] : !qd.buffer<%s>" % type,
               "  qd.store %end#1, %vout[%t] : !qd.buffer<i32>", "  qd.return", "}", ""]
     return "\n".join(lines)
+
+
+def rank_loop(items):
+    """Ranks a block's keys by their top 8 bits, then makes new keys of them: k = k a + c + rank. Thread t has the keys
+    t * items and on, so that the op's order is that of memory."""
+    lines = ["qd.kernel @block_rank_%d(%%in: !qd.buffer<i32> readonly noalias, %%out: !qd.buffer<i32> noalias, %%iters: i32)"
+             " block(256) {" % items,
+             "  %zero = arith.constant 0 : i32", "  %one = arith.constant 1 : i32",
+             "  %items = arith.constant " + "%d : i32" % items,
+             "  %a = arith.constant 747796405 : i32", "  %%c = arith.constant %d : i32" % (2891336453 - (1 << 32)),
+             "  %t = qd.global_thread_id x : i32", "  %p0 = arith.muli %t, %items : i32"]
+    lines += ["  %%p%d = arith.addi %%p%d, %%one : i32" % (j, j - 1) for j in range(1, items)]
+    lines += ["  %%v%d = qd.load %%in[%%p%d] : !qd.buffer<i32>" % (j, j) for j in range(items)]
+    join = lambda name, separator=", ": separator.join(name % ((j,) * name.count("%d")) for j in range(items))
+    results = "%end" if items == 1 else "%%end:%d" % items
+    lines.append("  %s = scf.for %%i = %%zero to %%iters step %%one iter_args(%s) -> (%s) : i32 {"
+                 % (results, join("%%k%d = %%v%d"), ", ".join(["i32"] * items)))
+    lines.append("    %s = qd.block.radix_rank (%s) radix_bits(8) begin(24) : i32" % (join("%%r%d"), join("%%k%d")))
+    for j in range(items):
+        lines += ["    %%m%d = arith.muli %%k%d, %%a : i32" % (j, j), "    %%n%d = arith.addi %%m%d, %%c : i32" % (j, j),
+                  "    %%x%d = arith.addi %%n%d, %%r%d : i32" % (j, j, j)]
+    lines += ["    scf.yield %s : %s" % (join("%%x%d"), ", ".join(["i32"] * items)), "  }"]
+    for j in range(items):
+        lines.append("  qd.store %s, %%out[%%p%d] : !qd.buffer<i32>" % ("%end" if items == 1 else "%%end#%d" % j, j))
+    return "\n".join(lines + ["  qd.return", "}", ""])
 
 
 # Rows of 32 elements over tiles of 8 lanes: lane j of a tile holds elements j, j + 8, j + 16 and j + 24 of its row, so
@@ -347,6 +374,8 @@ def kernels():
                    block_scan_loop(name, which), None, "in out iters")
     for which in ("count", "and", "or"):
         yield ("barrier." + which, "qdc", "barrier_" + which, vote_loop(which), None, "in out iters")
+    for items in (1, 4, 8):
+        yield ("block_rank.u32.items%d" % items, "qdc", "block_rank_%d" % items, rank_loop(items), None, "in out iters")
     for type in ("i32", "f32", "f64"):
         yield ("sum32." + type, "qdc_plain", "sum32_plain_" + type, sum_plain(type), "n/256", "in out")
         yield ("sum32." + type, "qdc", "sum32_" + type, sum_rows(type, 2), "n/2048", "in out")

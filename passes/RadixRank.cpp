@@ -1,0 +1,542 @@
+//===- RadixRank.cpp - ranks of a block's keys by one digit ----------------------------------===//
+//
+// Purpose: counts in shared memory, in which each subgroup has a row of counters of its own, one a digit:
+//
+//   %r = qd.block.radix_rank (%k) radix_bits(8) : i32
+//     ->
+//   %d = %k & 255                         %m = LANES OF THE SUBGROUP WITH THE SAME %d
+//   %below = ctpop (%m & LANES BELOW)     qd.store %below + 1, %rows[%subgroup, %d] if HIGHEST LANE OF %m
+//   qd.block.sync
+//   one subgroup turns each counter into the number of keys that come before those that it counts
+//   qd.block.sync
+//   %before = qd.load %rows[%subgroup, %d]    %r = %before + %below
+//
+// Between the barriers of one rank and the next a subgroup touches its own row alone, so that ranks in a loop need no
+// further barrier. With one key a thread, where counts fit 16 bits, a word holds two counters: those of the digits d and
+// d + 2^(bits - 1), so that sums of words are sums of both.
+//
+// Several keys a thread: matches go through the lanes in rounds, in which lane l has key l of as many neighbouring keys
+// as there are lanes. Digits get there, and ranks back, through the subgroup's own row.
+//
+// Where shared memory has no row for each subgroup, neighbouring subgroups share one and count one after the other.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/RadixRank.h"
+
+#include "passes/IntegerBuilder.h"
+#include "passes/LaneMasks.h"
+#include "passes/Scan.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace qd {
+
+using Predicate = arith::CmpIPredicate;
+
+/// What a rank may take of a chip's shared memory, where that has more.
+static constexpr int64_t maxRowBytes = 32 * 1024;
+/// Repeated steps are loops where there would be more of them than this.
+static constexpr int32_t maxUnrolled = 16;
+/// Counters that one lane sums up without a loop.
+static constexpr int32_t maxCounters = 64;
+
+RadixDigits::RadixDigits(BlockRadixRankOp op)
+    : keys(op.getKeys()), begin(op.getBegin()), staticBegin(op.getStaticBegin().value_or(0)),
+      numBits(op.getNumBits().value_or(op.getRadixBits())), tableBits(op.getRadixBits()), bins(op.getBins()),
+      prefix(op.getPrefix()) {}
+
+namespace {
+
+/// Builds the ranks of one op.
+class Ranker {
+public:
+  Ranker(const LaneBuilder &at, Operation *op, const RadixDigits &digits, const Target &target, Staging &staging)
+      : at(at), i(at), op(op), digits(digits), target(target), staging(staging), threads(at.shape.threads),
+        size(at.shape.subgroupSize), subgroups(llvm::divideCeil(threads, size)), numKeys(digits.keys.size()),
+        numDigits(1 << digits.numBits) {}
+
+  Values rank();
+
+private:
+  /// Where a digit is counted.
+  struct Counter {
+    Value word;  ///< its subscript
+    Value shift; ///< its lowest bit in the word; null where it has all of them
+  };
+
+  bool allocate();
+  void findPlace();
+  Values getDigits();
+
+  Values toRounds(ValueRange values);
+  Values fromRounds(ValueRange values);
+  void clear();
+  void matchDigits(ValueRange digits);
+  Values count(Value isOnTurn, Values locals);
+  Values countInTurns();
+  void sumColumns();
+  void sumFewColumns(Value lane, Value isActive);
+  void sumManyColumns(Value lane, Value isActive);
+  Value scanLanes(Value total, bool isPair);
+  void tell(Value word, Value start, Value total, Value isActive);
+  void tellBeyond();
+
+  void barrier() {
+    if (subgroups == 1)
+      SubgroupSyncOp::create(i.b, i.loc);
+    else
+      staging.sync(at);
+  }
+  /// The barrier among those who share a row.
+  void rowBarrier() {
+    if (hasOwnRows)
+      SubgroupSyncOp::create(i.b, i.loc);
+    else
+      barrier();
+  }
+
+  Value plus(Value index, Value other) { return index ? i.add(index, other) : other; }
+  Value load(Value index, Value predicate = {});
+  void store(Value value, Value index, Value predicate = {}) { stage.store(at, value, index, predicate); }
+  Value get(const Counter &counter, Value isOnTurn = {});
+  void addTo(const Counter &counter, Value old, Value number, Value predicate);
+  Value both(Value a, Value b) { return !a ? b : !b ? a : i.bitAnd(a, b); }
+  /// `body` with each number below `end`.
+  void repeat(int32_t end, llvm::function_ref<void(Value)> body);
+
+  const LaneBuilder &at;
+  IntegerBuilder i;
+  Operation *op;
+  const RadixDigits &digits;
+  const Target &target;
+  Staging &staging;
+
+  int32_t threads, size, subgroups, numKeys, numDigits;
+  bool countsFit16 = false;  ///< those of the block
+  bool isPackedPair = false; ///< a word holds two counters
+  int32_t words = 0;         ///< that hold a subgroup's counters
+  bool hasOwnRows = true;
+  int32_t rows = 0, stride = 0, turns = 1;
+  int32_t sumLanes = 1; ///< lanes that sum up columns, as many words each
+  Stage stage;
+
+  Value thread, lane;
+  Value subgroup;           ///< null where there is one
+  Value row;                ///< where the subgroup's row begins; null for 0
+  Value start;              ///< where the subgroup's keys begin in memory that they pass through; null for 0
+  Value width;              ///< lanes that the subgroup has
+  SmallVector<Counter> counters;
+  Values below;             ///< lanes below with the same digit, in the round
+  Values isHighest;         ///< whether there are none above
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+bool Ranker::allocate() {
+  int64_t keysOfBlock = int64_t(threads) * numKeys;
+  int32_t passing = numKeys == 1 ? 0 : numKeys * std::min(size, threads);
+  int64_t maxBytes = std::min<int64_t>(maxRowBytes, int64_t(target.chip->sharedBytes) - staging.bytes);
+  countsFit16 = keysOfBlock < (1 << 16);
+  // Pairs take less memory, but more arithmetic for each key: of several keys a thread that is too much.
+  for (bool isPacked : {countsFit16 && numKeys == 1, countsFit16}) {
+    isPackedPair = isPacked;
+    words = isPacked ? numDigits / 2 : numDigits;
+    rows = subgroups;
+    stride = std::max(words, passing);
+    stage.arrays = staging.findRows(rows, stride);
+    if (stage)
+      return true;
+    if (subgroups == 1 || int64_t(rows) * stride * 4 <= maxBytes) {
+      stage.arrays = staging.acquireRows(at, op, rows, stride);
+      return bool(stage);
+    }
+  }
+  hasOwnRows = false;
+  stride = words;
+  int32_t fitting = std::clamp<int64_t>(maxBytes / (4 * words), 1, subgroups);
+  turns = llvm::divideCeil(subgroups, fitting);
+  rows = llvm::divideCeil(subgroups, turns);
+  stage = staging.acquire(at, op, i.i32, std::max<int64_t>(rows * words, numKeys == 1 ? 0 : keysOfBlock));
+  return bool(stage);
+}
+
+void Ranker::findPlace() {
+  thread = ThreadIndexOp::create(i.b, i.loc, i.i32);
+  lane = LaneIdOp::create(i.b, i.loc, i.i32);
+  int32_t partial = at.shape.getPartialLanes();
+  if (subgroups == 1) {
+    width = i.constant(threads, i.i32);
+    return;
+  }
+  subgroup = i.shrU(thread, llvm::Log2_32(size));
+  width = i.constant(size, i.i32);
+  if (partial)
+    width = i.select(i.compare(Predicate::uge, thread, threads - partial), i.constant(partial, i.i32), width);
+  Value number = subgroup;
+  if (turns > 1)
+    number = i.divU(number, turns);
+  row = i.mul(number, stride);
+  start = hasOwnRows ? row : i.mul(i.bitAnd(thread, -size), numKeys);
+}
+
+void Ranker::repeat(int32_t end, llvm::function_ref<void(Value)> body) {
+  if (end <= maxUnrolled) {
+    for (int32_t number = 0; number < end; ++number)
+      body(i.constant(number, i.i32));
+    return;
+  }
+  auto inLoop = [&](OpBuilder &, Location, Value number, ValueRange) {
+    body(number);
+    scf::YieldOp::create(i.b, i.loc);
+  };
+  scf::ForOp::create(i.b, i.loc, i.constant(0, i.i32), i.constant(end, i.i32), i.constant(1, i.i32), ValueRange(),
+                     inLoop);
+}
+
+/// An element; 0 where a predicate is given and does not hold.
+Value Ranker::load(Value index, Value predicate) {
+  Value otherwise = predicate ? i.constant(0, i.i32) : Value();
+  Value element = stage.getElement(at, index);
+  if (predicate) {
+    auto access = element.getDefiningOp<LoadOp>();
+    access.getPredicateMutable().assign(predicate);
+    access.getOtherwiseMutable().assign(otherwise);
+  }
+  return element;
+}
+
+Value Ranker::get(const Counter &counter, Value isOnTurn) {
+  Value word = load(counter.word, isOnTurn);
+  return counter.shift ? i.bitAnd(i.shrU(word, counter.shift), 0xffff) : word;
+}
+
+/// Lanes that count add to different counters, but those may share a word.
+void Ranker::addTo(const Counter &counter, Value old, Value number, Value predicate) {
+  if (!counter.shift)
+    return store(old ? i.add(old, number) : number, counter.word, predicate);
+  Value index = stage.start ? i.add(stage.start, counter.word) : counter.word;
+  AtomicRMWOp::create(i.b, i.loc, i.i32, AtomicKind::add, i.shl(number, counter.shift), stage.arrays.front(), index,
+                      ArrayRef<int64_t>{ShapedType::kDynamic}, predicate, Order::relaxed, ScopeAttr());
+}
+
+/// All counters of the own row, or of the block's.
+void Ranker::clear() {
+  Value zero = i.constant(0, i.i32);
+  if (!hasOwnRows) {
+    int32_t all = rows * words;
+    auto body = [&](OpBuilder &, Location, Value index, ValueRange) {
+      store(zero, index);
+      scf::YieldOp::create(i.b, i.loc);
+    };
+    scf::ForOp::create(i.b, i.loc, thread, i.constant(all, i.i32), i.constant(threads, i.i32), ValueRange(), body);
+    return;
+  }
+  int32_t partial = at.shape.getPartialLanes();
+  int32_t lanes = std::min<int32_t>(words, llvm::bit_floor(unsigned(partial ? partial : size)));
+  Value isActive;
+  if (lanes < size && lanes != threads)
+    isActive = i.compare(Predicate::ult, lane, lanes);
+  // Neighbouring words are one access.
+  int32_t each = std::min(4, words / lanes);
+  Value first = plus(row, i.shl(lane, llvm::Log2_32(each)));
+  repeat(words / (lanes * each), [&](Value turn) {
+    Value from = i.add(first, i.mul(turn, lanes * each));
+    for (int32_t word = 0; word < each; ++word)
+      store(zero, i.add(from, word), isActive);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Digits
+//===----------------------------------------------------------------------===//
+
+Values Ranker::getDigits() {
+  Value begin = digits.begin;
+  return at.each(digits.keys, [&](Value key) {
+    if (begin)
+      key = i.shrU(key, i.cast(begin, key.getType()));
+    else if (digits.staticBegin)
+      key = i.shrU(key, digits.staticBegin);
+    return i.bitAnd(i.cast(key, i.i32), numDigits - 1);
+  });
+}
+
+/// Values of neighbouring keys to neighbouring lanes.
+Values Ranker::toRounds(ValueRange values) {
+  Value own = plus(start, i.mul(lane, numKeys));
+  for (auto [number, value] : llvm::enumerate(values))
+    store(value, i.add(own, number));
+  rowBarrier();
+  Values moved;
+  Value from = plus(start, lane);
+  for (int32_t round = 0; round < numKeys; ++round) {
+    moved.push_back(load(from));
+    from = i.add(from, width);
+  }
+  return moved;
+}
+
+Values Ranker::fromRounds(ValueRange values) {
+  Value to = plus(start, lane);
+  for (Value value : values) {
+    store(value, to);
+    to = i.add(to, width);
+  }
+  if (hasOwnRows)
+    rowBarrier();
+  else
+    staging.publish(at, stage);
+  Value own = plus(start, i.mul(lane, numKeys));
+  Values moved;
+  for (int32_t number = 0; number < numKeys; ++number)
+    moved.push_back(load(i.add(own, number)));
+  return moved;
+}
+
+/// Finds each digit's counter, and the lanes with the same digit.
+void Ranker::matchDigits(ValueRange digitsOfLane) {
+  Type word = at.getWordType();
+  Value lower = i.sub(i.shl(i.constant(1, word), i.cast(lane, word)), 1);
+  Value higher = i.shl(i.constant(-2, word), i.cast(lane, word));
+  if (at.shape.getPartialLanes() || size < 32)
+    higher = i.bitAnd(higher, buildPresentMask(at, word, size));
+  for (Value digit : digitsOfLane) {
+    Value same = buildMatchLowBits(at, digit, digits.numBits);
+    below.push_back(i.cast(math::CtPopOp::create(i.b, i.loc, i.bitAnd(same, lower)), i.i32));
+    isHighest.push_back(i.compare(Predicate::eq, i.bitAnd(same, higher), 0));
+    Counter counter{digit, Value()};
+    if (isPackedPair) {
+      counter.word = i.bitAnd(digit, words - 1);
+      // 16 in the upper half of the digits.
+      int32_t up = 4 - (digits.numBits - 1);
+      Value shift = up >= 0 ? i.shl(digit, up) : i.shrU(digit, -up);
+      counter.shift = i.bitAnd(shift, 16);
+    }
+    counter.word = plus(row, counter.word);
+    counters.push_back(counter);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Counts
+//===----------------------------------------------------------------------===//
+
+/// Counts the subgroup's keys in its row, round by round, where it is its turn. The numbers of keys with the same digit
+/// that come before each in the row, or `locals` where it is not.
+Values Ranker::count(Value isOnTurn, Values locals) {
+  Values counted;
+  for (int32_t round = 0; round < numKeys; ++round) {
+    Value old;
+    if (round > 0 || turns > 1) {
+      SubgroupSyncOp::create(i.b, i.loc);
+      old = get(counters[round], isOnTurn);
+      SubgroupSyncOp::create(i.b, i.loc);
+    }
+    addTo(counters[round], old, i.add(below[round], 1), both(isHighest[round], isOnTurn));
+    Value local = old ? i.add(old, below[round]) : below[round];
+    counted.push_back(isOnTurn ? i.select(isOnTurn, local, locals[round]) : local);
+  }
+  return counted;
+}
+
+/// Subgroups that share a row count one after the other.
+Values Ranker::countInTurns() {
+  if (turns == 1) {
+    Values counted = count(Value(), {});
+    barrier();
+    return counted;
+  }
+  Value own = i.remU(subgroup, turns);
+  auto body = [&](OpBuilder &, Location, Value turn, ValueRange locals) {
+    Values counted = count(i.compare(Predicate::eq, turn, own), locals);
+    barrier();
+    scf::YieldOp::create(i.b, i.loc, counted);
+  };
+  return ValueRange(scf::ForOp::create(i.b, i.loc, i.constant(0, i.i32), i.constant(turns, i.i32),
+                                       i.constant(1, i.i32), below, body)
+                        .getResults());
+}
+
+/// The sums of the lanes below. Of pairs all counters of lower digits come before those of the upper ones.
+Value Ranker::scanLanes(Value total, bool isPair) {
+  Value sums = buildInclusiveScan(at, Combiner(Kind::add), total, size).front();
+  Value before = i.sub(sums, total);
+  if (!isPair)
+    return before;
+  Value all = threads == 1 ? sums : at.broadcast(sums, sumLanes - 1, size).front();
+  return i.add(before, i.shl(all, 16));
+}
+
+/// Tells how many keys have the digits of a word, and how many a lower one.
+void Ranker::tell(Value word, Value startOfWord, Value total, Value isActive) {
+  auto put = [&](Value array, Value number, Value index) {
+    auto access = StoreOp::create(i.b, i.loc, number, array, index);
+    if (isActive)
+      access.getPredicateMutable().assign(isActive);
+  };
+  for (auto [array, value] : {std::pair(digits.bins, total), std::pair(digits.prefix, startOfWord)}) {
+    if (!array)
+      continue;
+    put(array, isPackedPair ? i.bitAnd(value, 0xffff) : value, word);
+    if (isPackedPair)
+      put(array, i.shrU(value, 16), i.add(word, words));
+  }
+}
+
+/// Digits that `num_bits` leaves out have no keys.
+void Ranker::tellBeyond() {
+  int32_t end = 1 << digits.tableBits;
+  if (!(digits.bins || digits.prefix) || end <= numDigits)
+    return;
+  auto body = [&](OpBuilder &, Location, Value index, ValueRange) {
+    if (digits.bins)
+      StoreOp::create(i.b, i.loc, i.constant(0, i.i32), digits.bins, index);
+    if (digits.prefix)
+      StoreOp::create(i.b, i.loc, i.constant(threads * numKeys, i.i32), digits.prefix, index);
+    scf::YieldOp::create(i.b, i.loc);
+  };
+  scf::ForOp::create(i.b, i.loc, i.add(thread, numDigits), i.constant(end, i.i32), i.constant(threads, i.i32),
+                     ValueRange(), body);
+}
+
+void Ranker::sumFewColumns(Value lane, Value isActive) {
+  int32_t each = words / sumLanes;
+  // A lane's words are neighbours, up to four: one access of the lanes then is one of neighbouring memory. Where there
+  // are twice as many, two such groups are scanned as pairs.
+  bool isSplit = each == 8 && countsFit16 && !isPackedPair;
+  int32_t inGroup = isSplit ? each / 2 : each;
+  Value first = i.shl(lane, llvm::Log2_32(inGroup));
+  auto place = [&](int32_t c) { return c / inGroup * (words / 2) + c % inGroup; };
+  SmallVector<SmallVector<Value>> counts(rows);
+  SmallVector<Value> totals(each);
+  for (int32_t r = 0; r < rows; ++r)
+    for (int32_t c = 0; c < each; ++c) {
+      Value number = load(i.add(first, r * stride + place(c)), isActive);
+      counts[r].push_back(number);
+      totals[c] = r ? i.add(totals[c], number) : number;
+    }
+  auto sum = [&](int32_t begin, int32_t end) {
+    Value total = totals[begin];
+    for (int32_t c = begin + 1; c < end; ++c)
+      total = i.add(total, totals[c]);
+    return total;
+  };
+  Value total = isSplit ? i.add(sum(0, inGroup), i.shl(sum(inGroup, each), 16)) : sum(0, each);
+  Value pair = scanLanes(total, isPackedPair || isSplit);
+  Value before = isSplit ? i.bitAnd(pair, 0xffff) : pair;
+  SmallVector<Value> starts;
+  for (int32_t c = 0; c < each; ++c) {
+    if (isSplit && c == inGroup)
+      before = i.shrU(pair, 16);
+    starts.push_back(before);
+    tell(i.add(first, place(c)), before, totals[c], isActive);
+    before = i.add(before, totals[c]);
+  }
+  for (int32_t r = 0; r < rows; ++r)
+    for (int32_t c = 0; c < each; ++c) {
+      store(starts[c], i.add(first, r * stride + place(c)), isActive);
+      starts[c] = i.add(starts[c], counts[r][c]);
+    }
+}
+
+void Ranker::sumManyColumns(Value lane, Value isActive) {
+  int32_t each = words / sumLanes;
+  Value first = i.shl(lane, llvm::Log2_32(each));
+  auto loop = [&](int32_t end, Value from, llvm::function_ref<Value(Value, Value)> step) {
+    auto body = [&](OpBuilder &, Location, Value number, ValueRange sum) {
+      Value next = step(number, sum.front());
+      scf::YieldOp::create(i.b, i.loc, next);
+    };
+    return scf::ForOp::create(i.b, i.loc, i.constant(0, i.i32), i.constant(end, i.i32), i.constant(1, i.i32), from, body)
+        .getResult(0);
+  };
+  auto place = [&](Value word, Value r) {
+    return i.add(word, i.mul(r, stride));
+  };
+  Value total = loop(each, i.constant(0, i.i32), [&](Value c, Value sum) {
+    Value word = i.add(first, c);
+    return loop(rows, sum, [&](Value r, Value sum) { return i.add(sum, load(place(word, r), isActive)); });
+  });
+  loop(each, scanLanes(total, isPackedPair), [&](Value c, Value before) {
+    Value word = i.add(first, c);
+    Value after = loop(rows, before, [&](Value r, Value sum) {
+      Value index = place(word, r), number = load(index, isActive);
+      store(sum, index, isActive);
+      return i.add(sum, number);
+    });
+    tell(word, before, i.sub(after, before), isActive);
+    return after;
+  });
+}
+
+/// One subgroup replaces each counter by the number of keys that come before its first one.
+void Ranker::sumColumns() {
+  int32_t present = std::min(size, threads);
+  sumLanes = std::min<int32_t>(words, llvm::bit_floor(unsigned(present)));
+  int32_t each = words / sumLanes;
+  auto sum = [&] {
+    Value own = sumLanes < present ? i.bitAnd(lane, sumLanes - 1) : lane;
+    Value isActive = sumLanes < present ? i.compare(Predicate::ult, lane, sumLanes) : Value();
+    if (rows * each <= maxCounters)
+      sumFewColumns(own, isActive);
+    else
+      sumManyColumns(own, isActive);
+  };
+  if (subgroups == 1)
+    return sum();
+  auto then = [&](OpBuilder &, Location) {
+    sum();
+    scf::YieldOp::create(i.b, i.loc);
+  };
+  // Subgroups of different blocks that share a processor should not all wait for the same part of it.
+  int32_t choices = llvm::bit_floor(unsigned(threads / size));
+  Value chosen = i.constant(0, i.i32);
+  if (choices > 1)
+    chosen = i.bitAnd(BlockIdOp::create(i.b, i.loc, i.i32, Dim::x), choices - 1);
+  scf::IfOp::create(i.b, i.loc, i.compare(Predicate::eq, subgroup, chosen), then);
+}
+
+Values Ranker::rank() {
+  if (!allocate())
+    return {};
+  findPlace();
+  Values digitsOfLane = getDigits();
+  if (hasOwnRows)
+    rowBarrier(); // the reads of the row's last use
+  if (numKeys > 1) {
+    digitsOfLane = toRounds(digitsOfLane);
+    rowBarrier();
+  }
+  clear();
+  matchDigits(digitsOfLane);
+  rowBarrier();
+  Values ranks = countInTurns();
+  sumColumns();
+  tellBeyond();
+  if (hasOwnRows || numKeys > 1)
+    barrier();
+  else
+    staging.publish(at, stage);
+  for (int32_t round = 0; round < numKeys; ++round)
+    ranks[round] = i.add(ranks[round], get(counters[round]));
+  if (numKeys == 1)
+    return ranks;
+  rowBarrier();
+  return fromRounds(ranks);
+}
+
+Values buildRadixRank(const LaneBuilder &at, Operation *op, const RadixDigits &digits, const Target &target,
+                      Staging &staging) {
+  return Ranker(at, op, digits, target, staging).rank();
+}
+
+} // namespace qd
