@@ -23,6 +23,9 @@ struct HostArg {
   void *data = nullptr;  ///< buffer: its first element
   int64_t count = 0;     ///< buffer: its elements
   uint64_t bits = 0;     ///< scalar: its bits, zero-extended
+  std::array<int64_t, 3> extents = {}; ///< buffer of several dimensions: its elements along each, rows first
+
+  int64_t getExtent(unsigned dim, unsigned rank) const { return rank == 1 ? count : extents[dim]; }
 };
 
 struct HostOptions {

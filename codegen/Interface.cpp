@@ -24,8 +24,11 @@ static void layOutParameters(KernelInterface &interface) {
   for (ArgInterface &arg : interface.args) {
     if (arg.isBuffer) {
       arg.binding = bindings++;
-      if (arg.passesSize)
+      if (arg.passesSize) {
         arg.offset = place(8);
+        for (unsigned dim = 1; dim < arg.rank; ++dim)
+          place(8);
+      }
     } else {
       arg.offset = place(arg.type.getIntOrFloatBitWidth() == 64 ? 8 : 4);
     }
@@ -87,6 +90,7 @@ static std::vector<std::string> collectFeatures(KernelOp kernel, const Target &t
       type = buffer.getElementType();
     else if (auto shared = dyn_cast<SharedType>(type))
       type = shared.getElementType();
+    type = getScalarOf(type);
     if (StringRef feature = getFeature(type, target); !feature.empty())
       features.insert(feature);
   };
@@ -99,6 +103,7 @@ static std::vector<std::string> collectFeatures(KernelOp kernel, const Target &t
     if (auto buffer = dyn_cast<BufferType>(argument.getType()))
       noteAtomics(argument, buffer.getElementType());
   }
+  kernel.getBody().walk([&](ReinterpretOp part) { noteAtomics(part, part.getType().getElementType()); });
   kernel.getBody().walk([&](SharedAllocOp alloc) { noteAtomics(alloc, alloc.getType().getElementType()); });
   kernel.getBody().walk([&](Operation *op) {
     if (target.getBackend() == Backend::SPIRV && op->getName().getStringRef().starts_with("qd.subgroup.")) {
@@ -137,6 +142,8 @@ KernelInterface describeKernel(KernelOp kernel, const Target &target) {
     if (auto buffer = dyn_cast<BufferType>(arg.type)) {
       arg.isBuffer = true;
       arg.type = buffer.getElementType();
+      arg.rank = buffer.getRank();
+      arg.align = kernel.getAlignment(i);
       arg.passesSize = llvm::any_of(kernel.getArg(i).getUsers(), llvm::IsaPred<SizeOp>);
     }
     interface.args.push_back(std::move(arg));
@@ -154,7 +161,7 @@ static unsigned countDirectBytes(const KernelInterface &interface) {
   auto place = [&](unsigned size) { bytes = llvm::alignTo(bytes, size) + size; };
   for (const ArgInterface &arg : interface.args) {
     place(arg.isBuffer ? 8 : getStorageBytes(arg.type));
-    if (arg.isBuffer && arg.passesSize)
+    for (unsigned dim = 0; arg.isBuffer && arg.passesSize && dim < arg.rank; ++dim)
       place(8);
   }
   return bytes;
@@ -211,6 +218,10 @@ std::string printInterface(llvm::ArrayRef<KernelInterface> kernels) {
                 json.attribute("access", arg.access & KernelOp::ReadOnly    ? "readonly"
                                          : arg.access & KernelOp::WriteOnly ? "writeonly"
                                                                             : "readwrite");
+                if (arg.rank > 1)
+                  json.attribute("rank", arg.rank);
+                if (arg.align > getStorageBytes(getScalarOf(arg.type)))
+                  json.attribute("align", arg.align);
                 json.attribute("binding", arg.binding);
                 json.attribute("size", arg.passesSize);
                 if (arg.passesSize)

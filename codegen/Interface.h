@@ -23,14 +23,16 @@ struct ArgInterface {
   std::string name;
   mlir::Type type;            ///< the scalar, or the buffer's element
   bool isBuffer = false;
+  unsigned rank = 1;          ///< buffer: its dimensions
+  unsigned align = 1;         ///< buffer: what its address is a multiple of
   int32_t access = 0;         ///< KernelOp::Access bits
-  bool passesSize = false;    ///< buffer: its element count (i64) is passed, because the kernel asks for it
+  bool passesSize = false;    ///< buffer: its extents (i64 each) are passed, because the kernel asks for one
   unsigned binding = 0;       ///< SPIR-V, buffer: descriptor binding in set 0
-  unsigned offset = 0;        ///< SPIR-V: of the scalar or element count in the parameter block, in bytes
+  unsigned offset = 0;        ///< SPIR-V: of the scalar or first extent in the parameter block, in bytes
 };
 
 /// NVPTX and AMDGCN take, for each argument in order, a scalar's value (i1 as a byte) or a buffer's address,
-/// followed by its count where `passesSize`. SPIR-V binds buffers to descriptors and puts scalars and counts in
+/// followed by its extents where `passesSize`. SPIR-V binds buffers to descriptors and puts scalars and counts in
 /// one parameter block: push constants, or past their limit a storage buffer at `paramsBinding`. There scalars
 /// of fewer than 32 bits are zero-extended, and 64-bit ones aligned to 8 bytes.
 struct KernelInterface {

@@ -42,8 +42,8 @@ public:
         continue;
       }
       parameters.push_back(SimArg::buffer(arg.data, arg.count * getStorageBytes(interface.type)));
-      if (interface.passesSize)
-        parameters.push_back(SimArg::scalar(arg.count));
+      for (unsigned dim = 0; interface.passesSize && dim < interface.rank; ++dim)
+        parameters.push_back(SimArg::scalar(arg.getExtent(dim, interface.rank)));
     }
     llvm::Error error = program->run(name, grid, {kernel->block[0], kernel->block[1], kernel->block[2]}, parameters);
     prints->flush();

@@ -147,7 +147,8 @@ int qdcHostLaunch(qdcHostModule module, const char *kernel, const uint32_t grid[
                   size_t numArgs, char **diagnostics) {
   SmallVector<qd::HostArg> converted;
   for (const qdcHostArg &arg : ArrayRef(args, numArgs))
-    converted.push_back({arg.kind == QDC_ARG_BUFFER, arg.data, arg.count, arg.bits});
+    converted.push_back({arg.kind == QDC_ARG_BUFFER, arg.data, arg.count, arg.bits,
+                         {arg.extents[0], arg.extents[1], arg.extents[2]}});
   Error error = module->program->launch(kernel, {grid[0], grid[1], grid[2]}, converted);
   bool failed = bool(error);
   giveDiagnostics(failed ? toString(std::move(error)) : "", diagnostics);

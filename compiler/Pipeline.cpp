@@ -13,6 +13,10 @@ LogicalResult runPipeline(ModuleOp module, const Target &target, const PipelineO
   PassManager passes(module.getContext());
   // Kernels hold no calls: what follows sees each op where it is reached from.
   passes.addPass(createInlineCallsPass());
+  // Accesses name the argument that they touch, by one subscript.
+  passes.addPass(createResolveViewsPass(target));
+  // Values are scalars.
+  passes.addPass(createLegalizeVectorsPass(target));
   // Collective ops stand where all lanes of their scope come together.
   passes.addPass(createCheckUniformityPass(options.divergence, target));
   // Who waits for memory reads it each time.

@@ -75,6 +75,7 @@ typedef struct qdcHostArg {
   void *data;       /* buffer: its first element, host memory, aligned to its element */
   int64_t count;    /* buffer: its elements */
   uint64_t bits;    /* scalar: its bits, zero-extended */
+  int64_t extents[3]; /* buffer of 2 or 3 dimensions: its elements by dimension, rows first */
 } qdcHostArg;
 
 /* Compiles QIR text or bytecode for a host device. Null on failure, with *diagnostics set. Diagnostics are

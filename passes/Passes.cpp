@@ -6,6 +6,8 @@ namespace qd {
 
 void registerPasses() {
   mlir::registerPass([] { return createInlineCallsPass(); });
+  mlir::registerPass([] { return createResolveViewsPass(); });
+  mlir::registerPass([] { return createLegalizeVectorsPass(); });
   mlir::registerPass([] { return createCheckUniformityPass(); });
   mlir::registerPass([] { return createCheckWaitsPass(); });
   mlir::registerPass([] { return createExpandAtomicsPass(); });

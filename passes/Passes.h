@@ -20,6 +20,12 @@ enum class DivergencePolicy { Error, Warn, Allow };
 /// -inline-calls: kernels hold no calls, and the module no functions.
 std::unique_ptr<mlir::Pass> createInlineCallsPass();
 
+/// -resolve-views: accesses name arguments, by one subscript that counts scalars.
+std::unique_ptr<mlir::Pass> createResolveViewsPass(const Target &target = {});
+
+/// -legalize-vectors: all values are scalars, but for vectors that are loaded and stored whole.
+std::unique_ptr<mlir::Pass> createLegalizeVectorsPass(const Target &target = {});
+
 /// -check-uniformity: collective ops stand in uniform control flow. Without a target, what it proves holds for
 /// every subgroup size.
 std::unique_ptr<mlir::Pass> createCheckUniformityPass(DivergencePolicy policy = DivergencePolicy::Error,

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/Arrays.h"
 #include "passes/Uniformity.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -178,7 +179,7 @@ UniformityAnalysis::State UniformityAnalysis::getLoadState(Operation *op) const 
   auto load = cast<LoadOp>(op);
   if (isa<ConstantType>(load.getArray().getType()))
     return joinOperands(op);
-  auto argument = dyn_cast<BlockArgument>(load.getArray());
+  auto argument = dyn_cast<BlockArgument>(getRootArray(load.getArray()));
   auto kernel = argument ? dyn_cast<KernelOp>(argument.getOwner()->getParentOp()) : KernelOp();
   if (!kernel || !(kernel.getAccess(argument.getArgNumber()) & KernelOp::ReadOnly))
     return undecided;
@@ -308,7 +309,7 @@ UniformityAnalysis::State UniformityAnalysis::getResultState(OpResult result) co
         .Case([&](SubgroupIdOp) {
           return groupsSpanSubgroups() ? varying : State{Divergence::Uniform, Divergence::Varying};
         })
-        .Case<SizeOp, PackBitsOp, UnpackBitsOp>([&](auto) { return joinOperands(op); })
+        .Case<SizeOp, ViewOp, ReinterpretOp, PackBitsOp, UnpackBitsOp>([&](auto) { return joinOperands(op); })
         .Case([&](LoadOp) { return getLoadState(op); })
         .Case<AtomicRMWOp, AtomicCASOp, AtomicLoadOp>([](auto) { return undecided; })
         .Case([&](BlockElectOp) { return blockThreads == 1 ? State() : varying; })

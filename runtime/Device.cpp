@@ -50,7 +50,20 @@ Argument Argument::buffer(Buffer &buffer, ElementType type, int64_t count) {
   argument.kind = Parameter::Kind::Buffer;
   argument.type = type;
   argument.memory = &buffer;
-  argument.count = count;
+  argument.count = argument.extents[0] = count;
+  return argument;
+}
+
+Argument Argument::buffer(Buffer &buffer, ElementType type, const std::vector<int64_t> &shape) {
+  Argument argument = Argument::buffer(buffer, type, int64_t(1));
+  argument.rank = static_cast<unsigned>(shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i < argument.extents.size())
+      argument.extents[i] = shape[i];
+    // A negative count is refused where the argument is checked.
+    if (shape[i] < 0 || __builtin_mul_overflow(argument.count, shape[i], &argument.count))
+      argument.count = -1;
+  }
   return argument;
 }
 
@@ -68,6 +81,9 @@ Error checkArguments(const Kernel &kernel, const std::vector<Argument> &argument
       return fail(where, " is of ", elementName(parameter.type), ", got ", elementName(argument.type));
     if (!parameter.isBuffer())
       continue;
+    if (argument.rank != parameter.rank)
+      return fail(where, " has ", parameter.rank, " dimension", parameter.rank == 1 ? "" : "s", ", got ",
+                  argument.rank);
     size_t needed;
     if (argument.count < 0 ||
         __builtin_mul_overflow(static_cast<size_t>(argument.count), argument.type.bytes(), &needed) ||

@@ -48,10 +48,15 @@ struct Argument {
   ElementType type;
   uint64_t bits = 0;
   Buffer *memory = nullptr;
+  /// A buffer's elements, and their number by dimension: rows first, 1 for dimensions that it has not.
   int64_t count = 0;
+  std::array<int64_t, 3> extents = {1, 1, 1};
+  unsigned rank = 1;
 
   static Argument scalar(ScalarType type, uint64_t bits);
   static Argument buffer(Buffer &buffer, ElementType type, int64_t count);
+  /// Of 1 to 3 dimensions, row by row.
+  static Argument buffer(Buffer &buffer, ElementType type, const std::vector<int64_t> &shape);
   static Argument of(int32_t value) { return scalar(ScalarType::I32, static_cast<uint32_t>(value)); }
   static Argument of(int64_t value) { return scalar(ScalarType::I64, static_cast<uint64_t>(value)); }
   static Argument of(float value) { return scalar(ScalarType::F32, floatBits(ScalarType::F32, value)); }

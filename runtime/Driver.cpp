@@ -89,8 +89,12 @@ protected:
         continue;
       }
       slots.push_back(static_cast<DriverBuffer *>(arguments[i].memory)->address());
+      if (slots.back() % kernel.parameters[i].align)
+        return fail("argument '", kernel.parameters[i].name, "' of kernel '", kernel.name,
+                    "' begins at an address that is no multiple of ", kernel.parameters[i].align, " bytes");
       if (kernel.parameters[i].hasSize)
-        slots.push_back(static_cast<uint64_t>(arguments[i].count));
+        for (unsigned dim = 0; dim < kernel.parameters[i].rank; ++dim)
+          slots.push_back(static_cast<uint64_t>(arguments[i].extents[dim]));
     }
     std::vector<void *> parameters;
     for (uint64_t &slot : slots)

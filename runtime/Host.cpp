@@ -13,8 +13,8 @@ namespace qd::rt {
 
 namespace {
 
-/// Vector elements and atomics want no more than this.
-constexpr std::align_val_t bufferAlignment{64};
+/// No kernel can ask for more.
+constexpr std::align_val_t bufferAlignment{256};
 
 class HostBuffer : public Buffer {
 public:
@@ -56,6 +56,7 @@ protected:
         arg.kind = QDC_ARG_BUFFER;
         arg.data = static_cast<HostBuffer *>(argument.memory)->data();
         arg.count = argument.count;
+        std::copy(argument.extents.begin(), argument.extents.end(), arg.extents);
       } else {
         arg.kind = QDC_ARG_SCALAR;
         arg.bits = argument.bits;

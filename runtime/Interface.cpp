@@ -117,6 +117,10 @@ Expected<Parameter> parseParameter(const Json &json, const std::string &where) {
     else if (access != "readwrite" && !reader.error)
       return fail(where, " has the unknown access '", access, "'");
     parameter.noalias = reader.boolean("noalias");
+    parameter.rank = reader.number("rank", false, 3).value_or(1);
+    parameter.align = reader.number("align", false, 256).value_or(1);
+    if (parameter.rank < 1 || parameter.align < 1 || (parameter.align & (parameter.align - 1)))
+      return fail(where, " has a rank of ", parameter.rank, " and an alignment of ", parameter.align);
     parameter.hasSize = reader.boolean("size");
     parameter.binding = reader.number("binding", false);
     parameter.sizeOffset = reader.number("size_offset", false);

@@ -26,10 +26,12 @@ struct Parameter {
   // Buffers.
   Access access = Access::ReadWrite;
   bool noalias = false;
-  /// The kernel takes the element count, an i64, after the pointer.
+  /// Its dimensions, and what its address is a multiple of.
+  unsigned rank = 1, align = 1;
+  /// The kernel takes the extents, an i64 each, after the pointer.
   bool hasSize = false;
   std::optional<uint32_t> binding;
-  /// Where the count lies in the block of parameters (Vulkan).
+  /// Where the first extent lies in the block of parameters (Vulkan).
   std::optional<uint32_t> sizeOffset;
 
   // Scalars: where the value lies in the block of parameters (Vulkan).

@@ -235,7 +235,7 @@ Error checkVulkanKernel(const Kernel &kernel) {
       return broken("no binding");
     if (!bindings.insert(*parameter.binding).second)
       return broken("a binding that is taken already");
-    if (parameter.hasSize && !inBlock(parameter.sizeOffset, 8))
+    if (parameter.hasSize && !inBlock(parameter.sizeOffset, 8 * parameter.rank))
       return broken("no aligned size_offset inside its parameter block");
   }
   return Error::success();
@@ -251,7 +251,8 @@ std::vector<uint8_t> packParameters(const Kernel &kernel, const std::vector<Argu
     if (!parameter.isBuffer())
       put(*parameter.offset, arguments[i].bits, scalarBytes(parameter.type.scalar) == 8 ? 8 : 4);
     else if (parameter.hasSize)
-      put(*parameter.sizeOffset, static_cast<uint64_t>(arguments[i].count), 8);
+      for (unsigned dim = 0; dim < parameter.rank; ++dim)
+        put(*parameter.sizeOffset + 8 * dim, static_cast<uint64_t>(arguments[i].extents[dim]), 8);
   }
   return block;
 }

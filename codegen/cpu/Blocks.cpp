@@ -40,19 +40,18 @@ void KernelEmitter::loadLaunch() {
   for (unsigned dim = 0; dim < 3; ++dim)
     frame.grid[dim] = load(b.getInt32Ty(), 4 * dim);
   frame.args.clear();
-  frame.counts.clear();
+  frame.extents.clear();
   for (unsigned i = 0; i < kernel.getNumArgs(); ++i) {
     unsigned offset = cpu::recordHeader + cpu::recordArg * i;
     Type type = kernel.getArg(i).getType();
     if (isa<BufferType>(type)) {
       frame.args.push_back({load(b.getPtrTy(), offset), nullptr});
-      frame.counts.push_back(load(b.getInt64Ty(), offset + 8));
+      for (unsigned dim = 0; dim < 3; ++dim)
+        frame.extents[{i, dim}] = load(b.getInt64Ty(), offset + 8 * (dim + 1));
     } else if (type.isInteger(1)) {
       frame.args.push_back({b.CreateTrunc(load(b.getInt8Ty(), offset), b.getInt1Ty()), nullptr});
-      frame.counts.push_back(nullptr);
     } else {
       frame.args.push_back({load(scalarType(type), offset), nullptr});
-      frame.counts.push_back(nullptr);
     }
   }
 }

@@ -48,7 +48,7 @@ LogicalResult KernelEmitter::emitIndexOp(Operation &op, bool &handled) {
       .Case([&](SubgroupSizeOp) { integer(b.getInt32(lanes)); })
       .Case([&](SizeOp size) {
         unsigned number = cast<BlockArgument>(size.getBuffer()).getArgNumber();
-        integer(frame.counts[number]);
+        integer(frame.extents.lookup({number, size.getDim().value_or(0)}));
       })
       .Default([&](Operation *) { handled = false; });
   return success();

@@ -185,7 +185,7 @@ LogicalResult KernelEmitter::emitBlock(Block &block) {
 
 LogicalResult KernelEmitter::emitOp(Operation &op) {
   for (Type type : op.getResultTypes())
-    if (!isScalarType(type) && !isa<SharedType, PrivateType, ConstantType>(type))
+    if (!isScalarType(type) && !isa<SharedType, PrivateType, ConstantType>(type) && !isa<ReinterpretOp>(op))
       return op.emitError() << "'" << op.getName() << "' on " << type << " is not supported on cpu (" << lanes
                             << " lanes)";
   if (auto ifOp = dyn_cast<scf::IfOp>(op))
@@ -202,7 +202,7 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
     return emitLoad(load), success();
   if (auto store = dyn_cast<StoreOp>(op))
     return emitStore(store), success();
-  if (isa<SharedAllocOp, PrivateAllocOp, ConstantGetOp>(op) || emitReportOp(op))
+  if (isa<SharedAllocOp, PrivateAllocOp, ConstantGetOp, ReinterpretOp>(op) || emitReportOp(op))
     return success();
   if (isa<BlockSyncOp, BlockSyncSharedOp>(op)) {
     emitBarrier();

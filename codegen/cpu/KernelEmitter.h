@@ -41,8 +41,8 @@ constexpr llvm::StringLiteral allocateFrame = "qd_cpu_frame";
 constexpr llvm::StringLiteral printLine = "qd_cpu_print", failAssert = "qd_cpu_fail_assert",
                               checkAsserts = "qd_cpu_check_asserts", pause = "qd_cpu_pause";
 /// Bytes before the arguments in a launch record: the grid as three i32 and padding, the address of the launch's Reports
-/// and padding; then 16 bytes an argument: a scalar's bits, or a buffer's address and element count.
-constexpr unsigned recordReports = 16, recordHeader = 32, recordArg = 16;
+/// and padding; then 32 bytes an argument: a scalar's bits, or a buffer's address and extents.
+constexpr unsigned recordReports = 16, recordHeader = 32, recordArg = 32;
 /// Alignment of a block's shared memory and of each array in it.
 constexpr unsigned sharedAlignment = 64;
 
@@ -113,7 +113,7 @@ private:
     std::array<llvm::Value *, 3> grid, block;  ///< i32
     llvm::Value *firstThread = nullptr;        ///< i32: the subgroup's number times its lanes
     llvm::SmallVector<LaneValue> args;         ///< scalars, or buffers' addresses
-    llvm::SmallVector<llvm::Value *> counts;   ///< i64: buffers' element counts
+    llvm::DenseMap<std::pair<unsigned, unsigned>, llvm::Value *> extents; ///< i64: of buffers, by argument and dimension
     llvm::Value *handle = nullptr;             ///< of the coroutine
     llvm::BasicBlock *suspendBlock = nullptr;
     llvm::AllocaInst *passed = nullptr;        ///< `waits`: i32, arrivals at the barriers that it has passed

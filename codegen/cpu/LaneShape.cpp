@@ -2,6 +2,8 @@
 
 #include "codegen/cpu/LaneShape.h"
 
+#include "ir/Arrays.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -223,6 +225,9 @@ LaneShape LaneAnalysis::getElementwise(Operation &op) {
     return a;
   if (isa<arith::ExtUIOp>(op) && a.natural)
     return a;
+  // What wraps is no subscript: lanes that touch memory are where lane 0 says.
+  if (isa<arith::ExtSIOp>(op) && op.hasAttr(subscriptAttribute))
+    return {LaneShape::Known, /*steady=*/false, /*natural=*/false, a.aligned, a.offsets};
   if (isa<arith::SelectOp>(op) && a.isUniform())
     return join(b, getShape(op.getOperand(2)));
   if (isa<arith::MulIOp>(op) && matchPattern(op.getOperand(0), m_ConstantInt(&factor)))

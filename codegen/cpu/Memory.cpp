@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/KernelEmitter.h"
+#include "ir/Arrays.h"
 
 #include "llvm/IR/MDBuilder.h"
 
@@ -55,6 +56,7 @@ void KernelEmitter::createAliasScopes() {
 }
 
 void KernelEmitter::annotate(llvm::Instruction *access, Value array) {
+  array = getRootArray(array);
   SmallVector<llvm::Metadata *> others;
   for (auto [other, scope] : aliasScopes)
     if (other != array)
@@ -66,6 +68,7 @@ void KernelEmitter::annotate(llvm::Instruction *access, Value array) {
 }
 
 llvm::Value *KernelEmitter::arrayPointer(Value array) {
+  array = getRootArray(array);
   if (auto alloc = array.getDefiningOp<SharedAllocOp>())
     return b.CreateConstGEP1_64(b.getInt8Ty(), frame.shared, sharedOffsets.lookup(alloc));
   if (auto alloc = array.getDefiningOp<PrivateAllocOp>()) {

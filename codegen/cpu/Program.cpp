@@ -125,7 +125,7 @@ struct Kernel {
   std::unique_ptr<llvm::Module> module; ///< until the first launch
   KernelFacts facts;
   unsigned subgroups = 0;
-  std::vector<bool> isBuffer; ///< by argument
+  std::vector<unsigned> ranks; ///< by argument: a buffer's dimensions, 0 for a scalar
 
   std::once_flag compiled;
   Entry entry = nullptr;
@@ -208,7 +208,7 @@ LogicalResult CPUProgram::build(ModuleOp module, const Target &target) {
       return failure();
     kernel.subgroups = llvm::divideCeil(op.getNumThreads(), target.subgroupSize);
     for (Type type : op.getBodyBlock().getArgumentTypes())
-      kernel.isBuffer.push_back(isa<BufferType>(type));
+      kernel.ranks.push_back(isa<BufferType>(type) ? cast<BufferType>(type).getRank() : 0);
   }
   llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> createdJIT = cpu::createJIT(machine);
   if (!createdJIT)
@@ -314,9 +314,9 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
   if (found == kernels.end())
     return llvm::createStringError(llvm::formatv("no kernel '{0}'", name));
   Kernel &kernel = found->second;
-  if (args.size() != kernel.isBuffer.size())
+  if (args.size() != kernel.ranks.size())
     return llvm::createStringError(
-        llvm::formatv("kernel '{0}' takes {1} arguments, found {2}", name, kernel.isBuffer.size(), args.size()));
+        llvm::formatv("kernel '{0}' takes {1} arguments, found {2}", name, kernel.ranks.size(), args.size()));
   std::call_once(kernel.compiled, [&] { compile(kernel, found->first()); });
   if (!kernel.entry)
     return llvm::createStringError(llvm::formatv("kernel '{0}' cannot run on cpu: {1}", name, kernel.problem));
@@ -326,11 +326,12 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
   cpu::Reports reports;
   record[cpu::recordReports / 8] = reinterpret_cast<uintptr_t>(&reports);
   uint64_t *slot = record.data() + cpu::recordHeader / 8;
-  for (auto [arg, isBuffer] : llvm::zip_equal(args, kernel.isBuffer)) {
-    if (arg.isBuffer != isBuffer)
+  for (auto [arg, rank] : llvm::zip_equal(args, kernel.ranks)) {
+    if (arg.isBuffer != (rank != 0))
       return llvm::createStringError(llvm::formatv("kernel '{0}': a buffer stands for a scalar or the reverse", name));
     slot[0] = arg.isBuffer ? reinterpret_cast<uintptr_t>(arg.data) : arg.bits;
-    slot[1] = arg.count;
+    for (unsigned dim = 0; dim < rank; ++dim)
+      slot[1 + dim] = arg.getExtent(dim, rank);
     slot += cpu::recordArg / 8;
   }
 

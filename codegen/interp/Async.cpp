@@ -11,25 +11,36 @@ using namespace mlir;
 
 namespace qd::interp {
 
-/// The first of the elements that a copy's end names; nothing, and a report, where they are not all there or are not
+/// The first of the scalars that a copy's end names; nothing, and a report, where they are not all there or are not
 /// aligned. Its subscripts are the operands from `firstSubscript` on.
 static std::optional<int64_t> findElements(Thread &thread, const Array &array, unsigned firstSubscript,
                                            ArrayRef<int64_t> literals, int64_t count) {
-  std::optional<int64_t> first = findElement(thread, array, firstSubscript, literals);
+  // Elements of a static array are neighbours across its rows.
+  int64_t scalars = count * array.perElement;
+  bool isRow = !array.isStatic() && array.extents.size() > 1;
+  std::optional<int64_t> first = findElement(thread, array, firstSubscript, literals, isRow ? scalars : 1);
   if (!first)
     return std::nullopt;
   SmallVector<unsigned, 2> operands;
   for (unsigned i = 0; i < llvm::count(literals, ShapedType::kDynamic); ++i)
     operands.push_back(firstSubscript + i);
-  if (*first % count != 0) {
-    thread.fail("copies " + llvm::Twine(count) + " elements from or to element " + llvm::Twine(*first) + " of " +
+  int64_t element = *first / array.perElement;
+  uint64_t address = *first * getStorageBytes(array.scalar);
+  if (!array.isStatic())
+    address += reinterpret_cast<uintptr_t>(array.data);
+  if (count > 1 && array.strides.back() != int64_t(array.perElement)) {
+    thread.fail("copies neighbours of " + array.name + ", which has strides");
+    return std::nullopt;
+  }
+  if (address % (scalars * getStorageBytes(array.scalar)) != 0) {
+    thread.fail("copies " + llvm::Twine(count) + " elements from or to element " + llvm::Twine(element) + " of " +
                     array.name + ", expected a multiple of " + llvm::Twine(count),
                 operands);
     return std::nullopt;
   }
-  if (*first + count > array.count) {
-    thread.fail("copies " + llvm::Twine(count) + " elements from or to element " + llvm::Twine(*first) + " of " +
-                    array.name + ", which has " + llvm::Twine(array.count),
+  if (element + count > array.count()) {
+    thread.fail("copies " + llvm::Twine(count) + " elements from or to element " + llvm::Twine(element) + " of " +
+                    array.name + ", which has " + llvm::Twine(array.count()),
                 operands);
     return std::nullopt;
   }
@@ -48,11 +59,12 @@ static void runAsyncCopy(Thread &thread) {
   std::optional<int64_t> firstOfTarget = findElements(thread, *to, target + 1, op.getStaticTarget(), count);
   if (!firstOfTarget)
     return;
-  for (int64_t i = 1; i < count; ++i)
+  int64_t scalars = count * to->perElement;
+  for (int64_t i = 1; i < scalars; ++i)
     if (!checkArrived(thread, *to, *firstOfTarget + i))
       return;
   AsyncTransfer transfer{&thread.instruction, nullptr, 0, to, *firstOfTarget, {}};
-  transfer.bits.assign(count, 0);
+  transfer.bits.assign(scalars, 0);
   if (isEnabled(thread, op.getPredicate(), predicate)) {
     Array *from = findArray(thread, 0);
     if (!from)
@@ -64,7 +76,7 @@ static void runAsyncCopy(Thread &thread) {
       return;
     transfer.source = from;
     transfer.firstOfSource = *first;
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < scalars; ++i) {
       if (launch.checks.races && !launch.races.checkRead(thread, *from, *first + i))
         return;
       transfer.bits[i] = readElement(*from, *first + i);
@@ -72,7 +84,7 @@ static void runAsyncCopy(Thread &thread) {
   } else if (launch.failed()) {
     return;
   }
-  for (int64_t i = 0; i < count; ++i)
+  for (int64_t i = 0; i < scalars; ++i)
     to->arriving[*firstOfTarget + i] = {&thread.instruction, thread.index()};
   block.async[thread.index()].open.push_back(std::move(transfer));
 }

@@ -29,7 +29,8 @@ struct Body {
 struct Instruction {
   mlir::Operation *op = nullptr;
   const Rule *rule = nullptr;
-  std::vector<unsigned> operands, results;
+  std::vector<unsigned> operands, results; ///< a vector has a slot for each of its scalars
+  std::vector<mlir::Type> operandTypes;    ///< by slot
   std::vector<Body> regions;
   /// Collective ops: threads of the scope; 0 for the whole block.
   unsigned scope = 0;
@@ -54,8 +55,10 @@ struct Code {
   bool isCooperative = false; ///< blocks wait for each other, so all of them run at once
   Body body;
   std::vector<Definition> definitions; ///< by slot
+  /// The scalar ops that ops on vectors consist of, and values that stand for their operands.
+  mlir::Block scalarOps;
   /// Arrays are numbered in this order: the arguments, shared arrays, tables, and private arrays, each thread's of one
-  /// side by side.
+  /// side by side. Views follow as they come up.
   std::vector<SharedAllocOp> shared;
   std::vector<ConstantGetOp> tables;
   std::vector<PrivateAllocOp> privates;

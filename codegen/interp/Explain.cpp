@@ -346,7 +346,7 @@ void Explainer::explainOperation(const Cause &cause, const Instruction &instruct
     text.insert(text.size() - 1, (" " + stringifyEnum(compare.getPredicate())).str());
   for (unsigned i = 0; i < instruction.operands.size(); ++i)
     text += (i == 0 ? " of " : i + 1 == instruction.operands.size() ? " and " : ", ") +
-            (isArrayType(op->getOperand(i).getType()) ? block.arrays[block.at(operand(i)).bits].name
+            (isArrayType(instruction.operandTypes[i]) ? block.arrays[block.at(operand(i)).bits].name
                                                                       : print(operand(i)));
   note(op, cause.thread, text);
   for (unsigned i = 0; i < instruction.operands.size(); ++i)

@@ -27,6 +27,8 @@ const RuleTable &getRules() {
     addMathRules(rules);
     addIndexRules(rules);
     addMemoryRules(rules);
+    addViewRules(rules);
+    addVectorRules(rules);
     addAtomicRules(rules);
     addSubgroupRules(rules);
     addCombineRules(rules);
@@ -115,8 +117,11 @@ static void bindArguments(Launch &launch, KernelOp kernel, ArrayRef<HostArg> arg
       continue;
     }
     buffer.data = static_cast<uint8_t *>(arg.data);
-    buffer.count = arg.count;
-    buffer.element = cast<BufferType>(type).getElementType();
+    auto bufferType = cast<BufferType>(type);
+    SmallVector<int64_t, 3> extents;
+    for (unsigned dim = 0; dim < bufferType.getRank(); ++dim)
+      extents.push_back(arg.getExtent(dim, bufferType.getRank()));
+    buffer.setShape(bufferType.getElementType(), extents);
     buffer.access = kernel.getAccess(i);
     buffer.name = ("%" + kernel.getArgName(i)).str();
     launch.arguments.push_back(LaneValue::of(i));
@@ -127,15 +132,31 @@ static void bindArguments(Launch &launch, KernelOp kernel, ArrayRef<HostArg> arg
 static llvm::Error checkAliases(const Launch &launch, KernelOp kernel) {
   for (auto [i, buffer] : llvm::enumerate(launch.buffers))
     for (auto [j, other] : llvm::enumerate(launch.buffers)) {
-      if (i == j || !(buffer.access & KernelOp::NoAlias) || !buffer.count || !other.count)
+      if (i == j || !(buffer.access & KernelOp::NoAlias) || !buffer.count() || !other.count())
         continue;
-      uint8_t *end = buffer.data + buffer.count * getStorageBytes(buffer.element);
-      uint8_t *otherEnd = other.data + other.count * getStorageBytes(other.element);
+      auto getEnd = [](const Array &array) {
+        return array.data + array.count() * array.perElement * getStorageBytes(array.scalar);
+      };
+      uint8_t *end = getEnd(buffer), *otherEnd = getEnd(other);
       if (buffer.data < otherEnd && other.data < end)
         return llvm::createStringError(
             llvm::formatv("argument '{0}' of kernel '{1}' is noalias, but shares memory with argument '{2}'",
                           kernel.getArgName(i), kernel.getSymName(), kernel.getArgName(j)));
     }
+  return llvm::Error::success();
+}
+
+/// An argument whose address is not aligned as its kernel says.
+static llvm::Error checkAlignment(const Launch &launch, KernelOp kernel) {
+  for (auto [i, buffer] : llvm::enumerate(launch.buffers)) {
+    if (!isa<BufferType>(kernel.getArg(i).getType()))
+      continue;
+    unsigned align = kernel.getAlignment(i);
+    if (reinterpret_cast<uintptr_t>(buffer.data) % align)
+      return llvm::createStringError(
+          llvm::formatv("argument '{0}' of kernel '{1}' begins at an address that is no multiple of {2} bytes",
+                        kernel.getArgName(i), kernel.getSymName(), align));
+  }
   return llvm::Error::success();
 }
 
@@ -158,6 +179,8 @@ llvm::Error InterpProgram::launch(StringRef name, std::array<uint32_t, 3> grid, 
   if (checks.promises)
     if (llvm::Error error = checkAliases(launch, code.kernel))
       return error;
+  if (llvm::Error error = checkAlignment(launch, code.kernel))
+    return error;
   launch.run();
   launch.prints.flush();
   if (launch.failed())

@@ -3,6 +3,7 @@
 #include "codegen/interp/Code.h"
 #include "codegen/Interface.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -19,13 +20,15 @@ public:
   LogicalResult loadBody(Region &region, Body &body);
 
 private:
-  LogicalResult loadOp(Operation *op, Instruction &instruction);
+  LogicalResult loadOp(Operation *op, Body &body);
+  LogicalResult loadElementwise(Operation *op, const Rule &rule, Body &body);
   LogicalResult loadCall(func::CallOp call, Instruction &instruction);
   LogicalResult setScope(Operation *op, Instruction &instruction);
   void setMembers(Operation *op, Instruction &instruction);
   void setCaptures(Operation *op, Instruction &instruction);
   LogicalResult checkTypes(Operation *op, TypeRange types);
-  unsigned makeSlot(Value value) { return slots[value] = code.numSlots++; }
+  void makeSlots(Value value, std::vector<unsigned> &made);
+  void addSlots(Value value, std::vector<unsigned> &to) const;
 
   Code &code;
   DenseMap<Value, unsigned> slots;
@@ -34,9 +37,22 @@ private:
 
 LogicalResult Loader::checkTypes(Operation *op, TypeRange types) {
   for (Type type : types)
-    if (!isScalarType(type) && !isArrayType(type))
-      return op->emitOpError() << "has a value of type " << type << ", expected a scalar or an array";
+    if (!isScalarType(type) && !isVectorType(type) && !isArrayType(type))
+      return op->emitOpError() << "has a value of type " << type << ", expected a scalar, a vector or an array";
   return success();
+}
+
+void Loader::makeSlots(Value value, std::vector<unsigned> &made) {
+  slots[value] = code.numSlots;
+  for (unsigned i = 0; i < getNumScalars(value.getType()); ++i) {
+    made.push_back(code.numSlots++);
+    code.definitions.push_back({nullptr, std::nullopt, 0, getScalarOf(value.getType())});
+  }
+}
+
+void Loader::addSlots(Value value, std::vector<unsigned> &to) const {
+  for (unsigned i = 0; i < getNumScalars(value.getType()); ++i)
+    to.push_back(slots.lookup(value) + i);
 }
 
 LogicalResult Loader::loadBody(Region &region, Body &body) {
@@ -47,24 +63,66 @@ LogicalResult Loader::loadBody(Region &region, Body &body) {
   if (failed(checkTypes(region.getParentOp(), region.getArgumentTypes())))
     return failure();
   for (BlockArgument argument : region.getArguments())
-    body.arguments.push_back(makeSlot(argument));
+    makeSlots(argument, body.arguments);
   for (Operation &op : region.front())
-    if (failed(loadOp(&op, body.instructions.emplace_back())))
+    if (failed(loadOp(&op, body)))
       return failure();
   return success();
 }
 
-LogicalResult Loader::loadOp(Operation *op, Instruction &instruction) {
-  instruction.op = op;
-  instruction.rule = getRules().find(op->getName().getStringRef());
-  if (!instruction.rule)
+/// An op on vectors is one op on each of their scalars.
+LogicalResult Loader::loadElementwise(Operation *op, const Rule &rule, Body &body) {
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointToEnd(&code.scalarOps);
+  auto result = cast<VectorType>(op->getResult(0).getType());
+  auto constant = dyn_cast<arith::ConstantOp>(op);
+  if (constant && !isa<DenseElementsAttr>(constant.getValue()))
+    return op->emitOpError("of vectors is expected to be dense");
+  std::vector<unsigned> results;
+  makeSlots(op->getResult(0), results);
+  for (unsigned i = 0; i < result.getNumElements(); ++i) {
+    Instruction &instruction = body.instructions.emplace_back();
+    OperationState state(op->getLoc(), op->getName());
+    for (Value operand : op->getOperands()) {
+      bool isVector = isVectorType(operand.getType());
+      instruction.operands.push_back(slots.lookup(operand) + (isVector ? i : 0));
+      instruction.operandTypes.push_back(getScalarOf(operand.getType()));
+      state.operands.push_back(code.scalarOps.addArgument(getScalarOf(operand.getType()), op->getLoc()));
+    }
+    if (constant) {
+      auto value = cast<DenseElementsAttr>(constant.getValue()).getValues<Attribute>()[i];
+      instruction.op = arith::ConstantOp::create(builder, op->getLoc(), cast<TypedAttr>(value));
+    } else {
+      state.addTypes(result.getElementType());
+      state.addAttributes(op->getDiscardableAttrDictionary().getValue());
+      state.propertiesAttr = op->getPropertiesAsAttribute();
+      instruction.op = builder.create(state);
+    }
+    instruction.rule = &rule;
+    instruction.results = {results[i]};
+  }
+  return success();
+}
+
+LogicalResult Loader::loadOp(Operation *op, Body &body) {
+  const Rule *rule = getRules().find(op->getName().getStringRef());
+  if (!rule)
     return op->emitOpError("is not one that the interpreter runs");
   if (failed(checkTypes(op, op->getResultTypes())))
     return failure();
-  for (Value operand : op->getOperands())
-    instruction.operands.push_back(slots.lookup(operand));
+  bool isOnVectors = op->getNumResults() == 1 && isVectorType(op->getResult(0).getType());
+  if (isOnVectors && (OpTrait::hasElementwiseMappableTraits(op) || isa<arith::ConstantOp>(op)))
+    return loadElementwise(op, *rule, body);
+
+  Instruction &instruction = body.instructions.emplace_back();
+  instruction.op = op;
+  instruction.rule = rule;
+  for (Value operand : op->getOperands()) {
+    addSlots(operand, instruction.operands);
+    instruction.operandTypes.resize(instruction.operands.size(), getScalarOf(operand.getType()));
+  }
   for (Value result : op->getResults())
-    instruction.results.push_back(makeSlot(result));
+    makeSlots(result, instruction.results);
   if (auto alloc = dyn_cast<SharedAllocOp>(op))
     code.shared.push_back(alloc);
   if (auto get = dyn_cast<ConstantGetOp>(op))
@@ -124,21 +182,19 @@ void Loader::setCaptures(Operation *op, Instruction &instruction) {
   for (Region &region : op->getRegions())
     getUsedValuesDefinedAbove(region, captures);
   for (Value value : captures)
-    instruction.captures.push_back(slots.lookup(value));
+    addSlots(value, instruction.captures);
 }
 
 /// Instructions have their final places once all are loaded.
 static void define(Code &code, const Body &body, const Instruction *owner, unsigned region) {
-  // The argument's type is that of a call's operand too, whose region is its callee's.
-  for (auto [i, slot] : llvm::enumerate(body.arguments)) {
-    Type type = !owner                         ? code.kernel.getArg(i).getType()
-                : isa<func::CallOp>(owner->op) ? owner->op->getOperand(i).getType()
-                                               : owner->op->getRegion(region).getArgument(i).getType();
-    code.definitions[slot] = {owner, region, unsigned(i), type};
-  }
+  auto set = [&](unsigned slot, const Instruction *by, std::optional<unsigned> region, unsigned index) {
+    code.definitions[slot] = {by, region, index, code.definitions[slot].type};
+  };
+  for (auto [i, slot] : llvm::enumerate(body.arguments))
+    set(slot, owner, region, i);
   for (const Instruction &instruction : body.instructions) {
     for (auto [i, slot] : llvm::enumerate(instruction.results))
-      code.definitions[slot] = {&instruction, std::nullopt, unsigned(i), instruction.op->getResult(i).getType()};
+      set(slot, &instruction, std::nullopt, i);
     for (auto [i, inner] : llvm::enumerate(instruction.regions))
       define(code, inner, &instruction, i);
   }
@@ -157,7 +213,6 @@ FailureOr<std::unique_ptr<Code>> loadKernel(KernelOp kernel, const Target &targe
                                 << target.chip->sharedBytes << " on " << target.str();
   if (failed(Loader(*code).loadBody(kernel.getBody(), code->body)))
     return failure();
-  code->definitions.resize(code->numSlots);
   define(*code, code->body, nullptr, 0);
   return code;
 }

@@ -166,18 +166,15 @@ SmallVector<LaneValue, 2> Subgroup::compute(const Instruction &instruction, unsi
 // Blocks
 //===----------------------------------------------------------------------===//
 
-Block::Block(Launch &launch, std::array<uint32_t, 3> id) : launch(launch), id(id), arrays(launch.buffers) {
+Block::Block(Launch &launch, std::array<uint32_t, 3> id) : launch(launch), id(id), arrays(launch.buffers.begin(), launch.buffers.end()) {
   auto add = [&](Type type, StringRef name) -> Array & {
     Array &array = arrays.emplace_back();
-    array.element = getElementType(type);
-    array.shape = getStaticShape(type);
-    array.count = 1;
-    for (int64_t extent : array.shape)
-      array.count *= extent;
+    array.setShape(getElementType(type), getStaticShape(type));
     array.name = name.str();
-    array.storage.resize(array.count * getStorageBytes(array.element));
+    int64_t scalars = array.count() * array.perElement;
+    array.storage.resize(scalars * getStorageBytes(array.scalar));
     array.data = array.storage.data();
-    array.written.resize(array.count);
+    array.written.resize(scalars);
     return array;
   };
   for (SharedAllocOp alloc : launch.code.shared)
@@ -193,6 +190,22 @@ Block::Block(Launch &launch, std::array<uint32_t, 3> id) : launch(launch), id(id
       add(alloc.getType(), "the private array").isSeenByAll = false;
   for (unsigned thread = 0; thread < numThreads(); thread += launch.code.subgroupSize)
     subgroups.emplace_back(*this, thread);
+}
+
+void Array::setShape(Type element, ArrayRef<int64_t> shape) {
+  scalar = getScalarOf(element);
+  perElement = getNumScalars(element);
+  extents.assign(shape.begin(), shape.end());
+  strides.assign(shape.size(), perElement);
+  for (int dim = int(shape.size()) - 2; dim >= 0; --dim)
+    strides[dim] = strides[dim + 1] * shape[dim + 1];
+}
+
+int64_t Array::count() const {
+  int64_t all = 1;
+  for (int64_t extent : extents)
+    all *= extent;
+  return all;
 }
 
 unsigned Block::numThreads() const { return KernelOp(launch.code.kernel).getNumThreads(); }

@@ -45,23 +45,28 @@ struct Arrival {
   unsigned thread;
 };
 
-/// A buffer, a block's shared array, a thread's private one, or a table.
+/// A buffer, a view of one, a block's shared array, a thread's private one, or a table. What is accessed of it are scalars,
+/// counted from `data`.
 struct Array {
   uint8_t *data = nullptr;
-  int64_t count = 0;
-  mlir::Type element;
-  llvm::ArrayRef<int64_t> shape; ///< of all but buffers
-  int32_t access = 0;            ///< buffers: KernelOp::Access bits
+  mlir::Type scalar;
+  unsigned perElement = 1;               ///< scalars
+  llvm::SmallVector<int64_t, 3> extents; ///< elements by dimension
+  llvm::SmallVector<int64_t, 3> strides; ///< distance of neighbours, in scalars
+  int32_t access = 0;                    ///< buffers: KernelOp::Access bits
   std::string name;
-  std::vector<uint8_t> storage;  ///< of all but buffers
-  std::vector<bool> written;     ///< of all but buffers, by element
-  bool isSeenByAll = true;       ///< other threads may write it
-  std::map<int64_t, Arrival> arriving; ///< shared arrays: elements that asynchronous copies have yet to write
+  std::vector<uint8_t> storage;          ///< of all but buffers
+  std::vector<bool> written;             ///< of all but buffers, by scalar
+  bool isSeenByAll = true;               ///< other threads may write it
+  std::map<int64_t, Arrival> arriving;   ///< shared arrays: scalars that asynchronous copies have yet to write
 
-  bool isStatic() const { return !shape.empty(); }
+  bool isStatic() const { return !storage.empty(); }
   bool isShared() const { return isStatic() && isSeenByAll; }
+  /// Sets what follows from the type of elements and the extents, row by row.
+  void setShape(mlir::Type element, llvm::ArrayRef<int64_t> shape);
+  /// Elements of all dimensions together.
+  int64_t count() const;
 };
-static_assert(std::is_nothrow_move_constructible_v<Array>, "a vector that grows keeps `data` pointing at `storage`");
 
 /// A copy that is under way, with what it found in its source.
 struct AsyncTransfer {
@@ -116,7 +121,7 @@ struct Thread {
   /// Its number in the block, counting x fastest.
   unsigned index() const;
   template <typename Op> Op op() const { return llvm::cast<Op>(instruction.op); }
-  mlir::Type inType(unsigned i) const { return instruction.op->getOperand(i).getType(); }
+  mlir::Type inType(unsigned i) const { return instruction.operandTypes[i]; }
   mlir::Type outType() const { return instruction.op->getResult(0).getType(); }
   /// The report also says where these operands come from.
   void fail(const llvm::Twine &message, llvm::ArrayRef<unsigned> operands = {}) const;
@@ -239,7 +244,7 @@ public:
 
   Launch &launch;
   const std::array<uint32_t, 3> id;
-  std::vector<Array> arrays; ///< as `Code` numbers them
+  std::deque<Array> arrays; ///< as `Code` numbers them; they stay where they are
   std::vector<Subgroup> subgroups;
   uint64_t barriers = 0;       ///< that its threads have passed and that order all memory
   uint64_t sharedBarriers = 0; ///< those that order shared memory: all

@@ -13,9 +13,13 @@ bool isEnabled(Thread &thread, mlir::Value predicate, unsigned operand);
 /// The array that a thread's operand is; null, and a report, where it is poison.
 Array *findArray(Thread &thread, unsigned operand);
 
-/// The number of the element that the subscripts name; nothing, and a report, where there is none.
+/// One of an op's numbers, a literal or the next operand; nothing, and a report, where it is poison.
+std::optional<int64_t> readNumber(Thread &thread, int64_t literal, unsigned &nextOperand, llvm::StringRef what);
+
+/// The number of the element's first scalar that the subscripts name, with `scalars` in all from there on; nothing, and
+/// a report, where there is none.
 std::optional<int64_t> findElement(Thread &thread, const Array &array, unsigned firstSubscript,
-                                   llvm::ArrayRef<int64_t> literals);
+                                   llvm::ArrayRef<int64_t> literals, unsigned scalars = 1);
 
 /// Whether no asynchronous copy has yet to write the element; if one has, that is reported.
 bool checkArrived(Thread &thread, const Array &array, int64_t element);

@@ -96,7 +96,7 @@ bool RaceDetector::report(const Thread &thread, const Array &array, int64_t elem
 //===----------------------------------------------------------------------===//
 
 static const uint8_t *getAddress(const Array &array, int64_t element) {
-  return array.data + element * getStorageBytes(array.element);
+  return array.data + element * getStorageBytes(array.scalar);
 }
 
 bool RaceDetector::check(const Thread &thread, const Array &array, int64_t element, History &history,
@@ -262,7 +262,7 @@ void RaceDetector::meetAll() { memory.clear(); }
 void RaceDetector::forget(const Block &block) {
   for (const Array &array : block.arrays)
     if (array.isStatic())
-      for (int64_t element = 0; element < array.count; ++element)
+      for (int64_t element = 0; element < array.count() * array.perElement; ++element)
         memory.erase(getAddress(array, element));
   for (unsigned thread = 0; thread < block.numThreads() && !clocks.empty(); ++thread)
     clocks.erase(nameThread(block.number(), thread));

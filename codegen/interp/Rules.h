@@ -110,6 +110,8 @@ void addConversionRules(RuleTable &table);
 void addMathRules(RuleTable &table);
 void addIndexRules(RuleTable &table);
 void addMemoryRules(RuleTable &table);
+void addViewRules(RuleTable &table);
+void addVectorRules(RuleTable &table);
 void addAtomicRules(RuleTable &table);
 void addSubgroupRules(RuleTable &table);
 void addCombineRules(RuleTable &table);

@@ -27,7 +27,7 @@ void GPUEmitter::createFunction(const KernelInterface &interface) {
     else
       types.push_back(arg.type.isInteger(1) ? b.getInt8Ty() : convertScalarType(context, arg.type));
     if (arg.isBuffer && arg.passesSize)
-      types.push_back(b.getInt64Ty());
+      types.append(arg.rank, b.getInt64Ty());
   }
   auto *type = llvm::FunctionType::get(b.getVoidTy(), types, /*isVarArg=*/false);
   function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, interface.name, module);
@@ -52,17 +52,17 @@ void GPUEmitter::createFunction(const KernelInterface &interface) {
       next->addAttr(llvm::Attribute::ReadOnly);
     if (arg.access & KernelOp::WriteOnly)
       next->addAttr(llvm::Attribute::WriteOnly);
-    next->addAttr(llvm::Attribute::getWithAlignment(context, llvm::Align(getStorageBytes(arg.type))));
+    next->addAttr(llvm::Attribute::getWithAlignment(context, llvm::Align(arg.align)));
     set(argument, next++);
-    if (arg.passesSize)
-      counts[argument] = next++;
+    for (unsigned dim = 0; arg.passesSize && dim < arg.rank; ++dim)
+      extents[{argument, dim}] = next++;
   }
 }
 
 LogicalResult GPUEmitter::emitKernel(KernelOp op, const KernelInterface &interface) {
   kernel = op;
   values.clear();
-  counts.clear();
+  extents.clear();
   operands.clear();
   std::fill_n(threadIds, 3, nullptr);
   std::fill_n(blockIds, 3, nullptr);

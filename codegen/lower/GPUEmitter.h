@@ -74,8 +74,8 @@ public:
   bool isUniform(mlir::Value value);
   /// Where a shared array starts.
   llvm::Value *getSharedArray(SharedAllocOp alloc);
-  /// The passed element count of a buffer argument (i64).
-  llvm::Value *getCount(mlir::Value buffer) const { return counts.lookup(buffer); }
+  /// The passed extent of a buffer argument (i64).
+  llvm::Value *getExtent(mlir::Value buffer, unsigned dim) const { return extents.lookup({buffer, dim}); }
 
   /// thread_id and block_id along a dimension, as i32 with their known range.
   llvm::Value *getThreadId(unsigned dim);
@@ -109,7 +109,8 @@ private:
   std::optional<UniformityAnalysis> uniformity; ///< made when first asked for
   std::optional<SharedStorage> storage;
   llvm::SmallVector<llvm::Constant *> sharedPieces; ///< where each piece of the shared memory starts
-  llvm::DenseMap<mlir::Value, llvm::Value *> values, counts;
+  llvm::DenseMap<mlir::Value, llvm::Value *> values;
+  llvm::DenseMap<std::pair<mlir::Value, unsigned>, llvm::Value *> extents;
   llvm::DenseMap<mlir::OpOperand *, llvm::Value *> operands; ///< those of elementwise ops that differ from `values`
   /// Index values that were asked for, in the entry block.
   llvm::Value *threadIds[3] = {}, *blockIds[3] = {}, *gridDims[3] = {}, *threadIndex = nullptr, *laneId = nullptr;

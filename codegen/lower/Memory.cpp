@@ -26,25 +26,35 @@ llvm::Value *emitAddress(GPUEmitter &e, Value array, OperandRange indices, Array
   return e.b.CreateInBoundsGEP(getStorageType(e, element), e.get(array), offset);
 }
 
+/// Of a scalar, or of a vector that is accessed as a whole.
+static llvm::Type *getAccessType(GPUEmitter &e, Type value) {
+  llvm::Type *scalar = getStorageType(e, getScalarOf(value));
+  return isVectorType(value) ? llvm::FixedVectorType::get(scalar, getNumScalars(value)) : scalar;
+}
+
+static llvm::Align getAccessAlign(Type value, std::optional<uint32_t> promised) {
+  return llvm::Align(std::max(getStorageBytes(getScalarOf(value)), promised.value_or(1)));
+}
+
 static void lowerLoad(GPUEmitter &e, Operation *op) {
   auto load = cast<LoadOp>(op);
-  Type element = load.getType();
+  Type type = load.getType(), scalar = getScalarOf(type);
   auto emit = [&]() -> llvm::Value * {
-    llvm::Value *value = e.b.CreateAlignedLoad(getStorageType(e, element), getAddress(e, load, element),
-                                               llvm::Align(getStorageBytes(element)), load.getIsVolatile());
-    return element.isInteger(1) ? e.b.CreateICmpNE(value, e.b.getInt8(0)) : value;
+    llvm::Value *value = e.b.CreateAlignedLoad(getAccessType(e, type), getAddress(e, load, scalar),
+                                               getAccessAlign(type, load.getAlign()), load.getIsVolatile());
+    return scalar.isInteger(1) ? e.b.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType())) : value;
   };
   e.set(load, load.getPredicate() ? e.emitIf(e.get(load.getPredicate()), emit, e.get(load.getOtherwise())) : emit());
 }
 
 static void lowerStore(GPUEmitter &e, Operation *op) {
   auto store = cast<StoreOp>(op);
-  Type element = store.getValue().getType();
+  Type type = store.getValue().getType(), scalar = getScalarOf(type);
   auto emit = [&]() -> llvm::Value * {
     llvm::Value *value = e.get(store.getValue());
-    if (element.isInteger(1))
-      value = e.b.CreateZExt(value, e.b.getInt8Ty());
-    e.b.CreateAlignedStore(value, getAddress(e, store, element), llvm::Align(getStorageBytes(element)),
+    if (scalar.isInteger(1))
+      value = e.b.CreateZExt(value, getAccessType(e, type));
+    e.b.CreateAlignedStore(value, getAddress(e, store, scalar), getAccessAlign(type, store.getAlign()),
                            store.getIsVolatile());
     return nullptr;
   };
@@ -92,8 +102,24 @@ static void lowerConstantGet(GPUEmitter &e, Operation *op) {
 
 static void lowerSize(GPUEmitter &e, Operation *op) {
   auto size = cast<SizeOp>(op);
-  llvm::Value *count = e.getCount(size.getBuffer());
+  llvm::Value *count = e.getExtent(size.getBuffer(), size.getDim().value_or(0));
   e.set(size, size.getType().isInteger(64) ? count : e.b.CreateTrunc(count, e.b.getInt32Ty()));
+}
+
+static void lowerReinterpret(GPUEmitter &e, Operation *op) { e.set(op->getResult(0), e.get(op->getOperand(0))); }
+
+static void lowerToElements(GPUEmitter &e, Operation *op) {
+  for (auto [i, result] : llvm::enumerate(op->getResults()))
+    e.set(result, e.b.CreateExtractElement(e.get(op->getOperand(0)), uint64_t(i)));
+}
+
+static void lowerFromElements(GPUEmitter &e, Operation *op) {
+  llvm::Value *first = e.get(op->getOperand(0));
+  llvm::Value *vector =
+      llvm::PoisonValue::get(llvm::FixedVectorType::get(first->getType(), op->getNumOperands()));
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    vector = e.b.CreateInsertElement(vector, e.get(operand), uint64_t(i));
+  e.set(op->getResult(0), vector);
 }
 
 llvm::ArrayRef<LoweringRow> getMemoryLowerings() {
@@ -105,6 +131,9 @@ llvm::ArrayRef<LoweringRow> getMemoryLowerings() {
       {"qd.private.alloc", lowerPrivateAlloc, lowerPrivateAlloc},
       {"qd.constant.get", lowerConstantGet, lowerConstantGet},
       {"qd.size", lowerSize, lowerSize},
+      {"qd.reinterpret", lowerReinterpret, lowerReinterpret},
+      {"vector.to_elements", lowerToElements, lowerToElements},
+      {"vector.from_elements", lowerFromElements, lowerFromElements},
   };
   return rows;
 }

@@ -2,6 +2,8 @@
 
 #include "codegen/spirv/KernelLowering.h"
 
+#include "ir/Arrays.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -131,12 +133,12 @@ struct BufferUse {
 static BufferUse getUse(KernelOp kernel, unsigned arg) {
   BufferUse use;
   use.noAlias = kernel.getAccess(arg) & KernelOp::NoAlias;
-  for (Operation *user : kernel.getArg(arg).getUsers()) {
+  walkArrayUsers(kernel.getArg(arg), [&](Value, Operation *user) {
     if (isa<SizeOp>(user))
-      continue;
+      return;
     use.reads |= !isa<StoreOp>(user);
     use.writes |= !isa<LoadOp, AtomicLoadOp>(user);
-  }
+  });
   return use;
 }
 
@@ -162,24 +164,18 @@ void KernelLowering::declareBuffers() {
     const BufferUse &use = uses[arg];
     if (!use.reads && !use.writes)
       continue;
-    Type element = interface.args[arg].type;
-    unsigned bytes = getStorageBytes(element);
-    Id variables[] = {declareBuffer(arg, element.isInteger(1) ? b.getIntType(8) : getType(element), bytes), 0};
-    b.setName(variables[0], interface.args[arg].name);
-    set(kernel.getArg(arg), variables[0]);
-    if (hasAtomicAccesses(kernel.getArg(arg))) {
-      bool isWord = element.isInteger(32) || element.isInteger(64);
-      unsigned wordBytes = bytes == 8 ? 8 : 4;
-      if (!isWord)
-        variables[1] = declareBuffer(arg, b.getIntType(8 * wordBytes), wordBytes);
-      words[kernel.getArg(arg)] = isWord ? variables[0] : variables[1];
-    }
+    SmallVector<Id> variables;
+    SmallVector<Value> parts = {kernel.getArg(arg)};
+    for (Operation *user : kernel.getArg(arg).getUsers())
+      if (isa<ReinterpretOp>(user))
+        parts.push_back(user->getResult(0));
+    for (Value part : parts)
+      if (llvm::any_of(part.getUsers(), [](Operation *user) { return !isa<SizeOp, ReinterpretOp>(user); }))
+        declarePart(arg, part, variables);
     bool isCoherent = use.reads && use.writes && hasBarrier;
     // SPIR-V takes variables not to overlap unless they say so.
-    bool aliased = variables[1] || llvm::any_of(uses, [&](const BufferUse &other) { return mayAlias(use, other); });
+    bool aliased = variables.size() > 1 || llvm::any_of(uses, [&](const BufferUse &other) { return mayAlias(use, other); });
     for (Id variable : variables) {
-      if (!variable)
-        continue;
       b.decorate(variable, aliased ? Decoration::Aliased : Decoration::Restrict);
       if (!use.writes)
         b.decorate(variable, Decoration::NonWritable);
@@ -191,6 +187,23 @@ void KernelLowering::declareBuffers() {
         b.decorate(variable, Decoration::Coherent);
     }
   }
+}
+
+/// The variables of an argument, or of its bytes as other elements: pointers are no values that could be cast.
+void KernelLowering::declarePart(unsigned arg, Value part, SmallVectorImpl<Id> &variables) {
+  Type element = cast<BufferType>(part.getType()).getElementType();
+  unsigned bytes = getStorageBytes(element);
+  Id variable = declareBuffer(arg, element.isInteger(1) ? b.getIntType(8) : getType(element), bytes);
+  if (variables.empty())
+    b.setName(variable, interface.args[arg].name);
+  variables.push_back(variable);
+  set(part, variable);
+  if (!hasAtomicAccesses(part))
+    return;
+  unsigned wordBytes = bytes == 8 ? 8 : 4;
+  if (!element.isInteger(32) && !element.isInteger(64))
+    variables.push_back(declareBuffer(arg, b.getIntType(8 * wordBytes), wordBytes));
+  words[part] = variables.back();
 }
 
 /// A variable of the argument's binding.
@@ -220,8 +233,10 @@ void KernelLowering::declareParameters() {
               : argument.type.getIntOrFloatBitWidth() >= 32 ? getType(argument.type)
                                                             : getU32Type();
     parameters[arg] = {type, unsigned(members.size())};
-    members.push_back(type);
-    offsets.push_back(argument.offset);
+    for (unsigned dim = 0; dim < argument.rank; ++dim) {
+      members.push_back(type);
+      offsets.push_back(argument.offset + 8 * dim);
+    }
   }
   if (members.empty())
     return;
@@ -258,9 +273,10 @@ Id KernelLowering::loadParameter(unsigned arg, Type type) {
   return emit(Op::OpCompositeExtract, half, {pair, 0});
 }
 
-Id KernelLowering::getSizeHalves(BlockArgument buffer) {
+Id KernelLowering::getSizeHalves(BlockArgument buffer, unsigned dim) {
   auto [type, member] = parameters[buffer.getArgNumber()];
-  Id pointer = emit(Op::OpAccessChain, b.getPointerType(parameterStorage, type), {parameterBlock, getU32(member)});
+  Id pointer =
+      emit(Op::OpAccessChain, b.getPointerType(parameterStorage, type), {parameterBlock, getU32(member + dim)});
   return emit(Op::OpLoad, type, pointer);
 }
 
@@ -456,13 +472,14 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
   if (!row)
     return unsupported(op);
   // Arrays are named where they are used: they are no values that code could choose between.
-  bool isMemoryOp = isa<LoadOp, StoreOp, SizeOp, SharedAllocOp, PrivateAllocOp, ConstantGetOp, AtomicRMWOp, AtomicCASOp, AtomicLoadOp,
+  bool isMemoryOp = isa<LoadOp, StoreOp, SizeOp, SharedAllocOp, PrivateAllocOp, ConstantGetOp, ReinterpretOp, AtomicRMWOp,
+                        AtomicCASOp, AtomicLoadOp,
                          AtomicStoreOp>(op);
   for (Value operand : op->getOperands())
     if (!isScalarType(operand.getType()) && !(isMemoryOp && isArrayType(operand.getType())))
       return unsupported(op, operand.getType());
   for (Value result : op->getResults())
-    if (!isScalarType(result.getType()) && !isa<SharedAllocOp, PrivateAllocOp, ConstantGetOp>(op))
+    if (!isScalarType(result.getType()) && !isa<SharedAllocOp, PrivateAllocOp, ConstantGetOp, ReinterpretOp>(op))
       return unsupported(op, result.getType());
   return row->lower(*this, op, *row);
 }

@@ -131,7 +131,7 @@ public:
   /// The variable of a table.
   Id getTable(ConstantOp table);
   /// An element count, as the halves of an i64.
-  Id getSizeHalves(mlir::BlockArgument buffer);
+  Id getSizeHalves(mlir::BlockArgument buffer, unsigned dim);
 
 private:
   Id getInput(spv::BuiltIn builtIn, Id type);
@@ -142,6 +142,7 @@ private:
   void declareSharedArrays();
   void declarePrivateArrays();
   void declareBuffers();
+  void declarePart(unsigned arg, mlir::Value part, llvm::SmallVectorImpl<Id> &variables);
   Id declareBuffer(unsigned arg, Id element, unsigned bytes);
   void declareParameters();
   Id loadParameter(unsigned arg, mlir::Type type);

@@ -175,13 +175,16 @@ static LogicalResult lowerSize(KernelLowering &l, Operation *op, const OpRow &) 
   auto buffer = dyn_cast<BlockArgument>(cast<SizeOp>(op).getBuffer());
   if (!buffer || buffer.getOwner() != &l.kernel.getBodyBlock())
     return l.unsupported(op, cast<SizeOp>(op).getBuffer().getType());
-  Id halves = l.getSizeHalves(buffer);
+  Id halves = l.getSizeHalves(buffer, cast<SizeOp>(op).getDim().value_or(0));
   Type type = op->getResult(0).getType();
   return l.setResult(op, type.isInteger(64) ? l.fromHalves(halves, type) : l.getHalf(halves, 0));
 }
 
 /// Shared arrays are declared before the body.
 static LogicalResult lowerSharedAlloc(KernelLowering &, Operation *, const OpRow &) { return success(); }
+
+/// So are the variables of each type of elements.
+static LogicalResult lowerReinterpret(KernelLowering &, Operation *, const OpRow &) { return success(); }
 
 /// Declared before the body too, as are tables.
 static LogicalResult lowerPrivateAlloc(KernelLowering &, Operation *, const OpRow &) { return success(); }
@@ -213,6 +216,7 @@ ArrayRef<OpRow> getMemoryRows() {
       makeRow<SharedAllocOp>(lowerSharedAlloc),
       makeRow<PrivateAllocOp>(lowerPrivateAlloc),
       makeRow<ConstantGetOp>(lowerConstantGet),
+      makeRow<ReinterpretOp>(lowerReinterpret),
       makeRow<BlockSyncOp>(lowerBlockSync),
       makeRow<BlockSyncSharedOp>(lowerBlockSync),
   };

@@ -34,8 +34,8 @@ template <typename ArrayType> static void printStaticArray(AsmPrinter &printer, 
 }
 
 static LogicalResult verifyStaticArray(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape,
-                                       Type elementType, StringRef name) {
-  if (!isScalarType(elementType))
+                                       Type elementType, StringRef name, bool takesVectors = false) {
+  if (!isScalarType(elementType) && !(takesVectors && isElementType(elementType)))
     return emitError() << "expected i1, i8, i16, i32, i64, f16, bf16, f32 or f64 as the element of " << name
                        << ", found " << elementType;
   if (shape.empty())
@@ -62,7 +62,7 @@ Type PrivateType::parse(AsmParser &parser) { return parseStaticArray<PrivateType
 void PrivateType::print(AsmPrinter &printer) const { printStaticArray(printer, *this); }
 int64_t PrivateType::getNumElements() const { return countElements(getShape()); }
 LogicalResult PrivateType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape, Type type) {
-  return verifyStaticArray(emitError, shape, type, "a private array");
+  return verifyStaticArray(emitError, shape, type, "a private array", /*takesVectors=*/true);
 }
 
 Type ConstantType::parse(AsmParser &parser) { return parseStaticArray<ConstantType>(parser); }

@@ -24,7 +24,8 @@ std::string signature(const Kernel &kernel) {
     const Parameter &parameter = kernel.parameters[i];
     result += (i ? ", " : "") + parameter.name + ": ";
     result += parameter.isBuffer()
-                  ? text("buffer<", elementName(parameter.type), "> ", accessName(parameter.access))
+                  ? text("buffer<", parameter.rank == 3 ? "?x?x?x" : parameter.rank == 2 ? "?x?x" : "",
+                         elementName(parameter.type), "> ", accessName(parameter.access))
                   : elementName(parameter.type);
   }
   return result;
@@ -143,6 +144,23 @@ Expected<std::vector<BoundArgument>> bindArguments(const Kernel &kernel,
 
 namespace {
 
+/// The elements by dimension. What a buffer of one dimension gets may have any shape.
+Expected<std::vector<int64_t>> extentsOf(const Kernel &kernel, const Parameter &parameter, const Array &array) {
+  unsigned lanes = parameter.type.lanes;
+  if (parameter.rank == 1)
+    return std::vector<int64_t>{static_cast<int64_t>(array.numScalars() / lanes)};
+  std::vector<int64_t> shape = array.shape;
+  if (lanes > 1 && shape.size() == parameter.rank + 1 && shape.back() == lanes)
+    shape.pop_back();
+  else if (lanes > 1)
+    return fail(argumentOf(kernel, parameter.name), " has ", parameter.rank, " dimensions of ",
+                elementName(parameter.type), ", got the shape ", shapeText(array.shape));
+  if (shape.size() != parameter.rank)
+    return fail(argumentOf(kernel, parameter.name), " has ", parameter.rank, " dimensions, got the shape ",
+                shapeText(array.shape));
+  return shape;
+}
+
 Error runLaunch(Device &device, Module &module, const Options &options) {
   auto kernel = chooseKernel(module.interface(), options.kernel);
   if (!kernel)
@@ -177,8 +195,10 @@ Error runLaunch(Device &device, Module &module, const Options &options) {
       return fail(argumentOf(**kernel, input.parameter->name), ": ", buffer.message());
     if (Error error = (*buffer)->upload(input.array.data.data(), input.array.data.size()))
       return error;
-    auto count = static_cast<int64_t>(input.array.numScalars() / input.parameter->type.lanes);
-    arguments.push_back(Argument::buffer(**buffer, input.parameter->type, count));
+    auto extents = extentsOf(**kernel, *input.parameter, input.array);
+    if (!extents)
+      return extents.error();
+    arguments.push_back(Argument::buffer(**buffer, input.parameter->type, *extents));
     buffers.push_back(std::move(*buffer));
   }
   auto seconds = module.launch((*kernel)->name, options.grid, arguments);

@@ -121,8 +121,8 @@ TEST(CApi, RunsOnEveryHostDevice) {
     std::vector<float> x(128), y(128, -1);
     for (size_t i = 0; i < x.size(); ++i)
       x[i] = float(i);
-    qdcHostArg args[] = {{QDC_ARG_BUFFER, x.data(), int64_t(x.size()), 0},
-                         {QDC_ARG_BUFFER, y.data(), int64_t(y.size()), 0}};
+    qdcHostArg args[] = {{QDC_ARG_BUFFER, x.data(), int64_t(x.size()), 0, {}},
+                         {QDC_ARG_BUFFER, y.data(), int64_t(y.size()), 0, {}}};
     uint32_t grid[3] = {2, 1, 1};
     char *text = nullptr;
     int failed = qdcHostLaunch(module.get(), "sum", grid, args, 2, &text);
@@ -172,7 +172,7 @@ TEST(CApi, ManyModulesAtOnce) {
       std::string diagnostics;
       Module module = load(i % 2 ? "cpu" : "interp", diagnostics);
       std::vector<float> x(64, 1), y(64);
-      qdcHostArg args[] = {{QDC_ARG_BUFFER, x.data(), 64, 0}, {QDC_ARG_BUFFER, y.data(), 64, 0}};
+      qdcHostArg args[] = {{QDC_ARG_BUFFER, x.data(), 64, 0, {}}, {QDC_ARG_BUFFER, y.data(), 64, 0, {}}};
       uint32_t grid[3] = {1, 1, 1};
       if (!module || qdcHostLaunch(module.get(), "sum", grid, args, 2, nullptr) || y[63] != 4)
         ++wrong;
