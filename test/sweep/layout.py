@@ -35,6 +35,14 @@ class Layout:
         return np.concatenate([np.asarray(p)[:self.block] for p in pieces])
 
 
+class BlockLayout(Layout):
+    """The block is one tile."""
+
+    def __init__(self, size, dims):
+        super().__init__(size, dims[0] * dims[1] * dims[2], dims)
+        self.tile = 0
+
+
 def factors(block):
     """Three extents, none 1 where that is possible."""
     x = next(d for d in (3, 2, 5, 7, block) if block % d == 0)
@@ -61,7 +69,9 @@ def shapes(size, tile):
 
 
 def choose(size, tile, is_ragged, turn):
-    """The turn-th of the shapes, or None where there is none."""
+    """The turn-th of the shapes, or None where there is none. Ops of the block have shapes in the place of tiles."""
+    if isinstance(tile, tuple):
+        return None if is_ragged else BlockLayout(size, tile)
     options = shapes(size, tile)[is_ragged]
     if tile > 1024 or not options:
         return None

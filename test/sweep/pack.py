@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Packs the sweep of subgroup ops for a machine that has a GPU but neither compiler nor NumPy.
+"""Packs the sweep of subgroup and block ops for a machine that has a GPU but neither compiler nor NumPy.
 
 usage: pack.py --bin FOLDER OUTPUT [--targets LIST] [--size N] [--sample N] [--ops LIST] [--seed N] [--jobs N]
                [--no-subnormals TYPES]
@@ -38,7 +38,7 @@ def batches(options):
     for row in rows:
         by_types[row[1]].append(row)
     for types in sorted(by_types):
-        ordered = sorted(by_types[types], key=lambda row: (row[2:], row[0]))
+        ordered = sorted(by_types[types], key=lambda row: (str(row[2:]), row[0]))
         for start in range(0, len(ordered), BATCH):
             yield ordered[start:start + BATCH]
 

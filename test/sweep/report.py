@@ -20,7 +20,8 @@ def is_known(result):
 
 def row_of(result):
     """The op without its kind."""
-    return result.op.split(".")[0]
+    words = result.op.split(".")
+    return ".".join(words[:2] if words[0] == "block" else words[:1])
 
 
 def print_table(results):
