@@ -46,6 +46,30 @@ def histogram(random):
                      {"bins": np.bincount(x, minlength=256).astype(np.int32)})
 
 
+def equalize(random):
+    for n in (1, 5, 4099):
+        x = (random.normal(90, 20, n).clip(0, 255)).astype(np.uint8)
+        bins = np.bincount(x, minlength=256)
+        upto = np.cumsum(bins)
+        least = upto[x.min()]
+        spread = max(int(n - least), 1)
+        table = np.array([0 if c < least else ((int(c) - int(least)) * 255 + spread // 2) // spread for c in upto])
+        table = table.astype(np.uint8)
+        yield Launch("equalize", (1,), {}, {"bins": bins.astype(np.int32), "table": np.zeros(256, np.int8)},
+                     {"table": table.view(np.int8)}, "spread")
+        yield Launch("equalize", (blocks(n, 512),), {},
+                     {"x": x.view(np.int8), "table": table.view(np.int8), "y": np.zeros(n, np.int8)},
+                     {"y": table[x].view(np.int8)}, "apply")
+
+
+def softmax(random):
+    for rows, columns in ((3, 1), (5, 77), (4, 1000)):
+        x = random.normal(0, 8, (rows, columns)).astype(np.float32)
+        e = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
+        yield Launch("softmax", (rows,), {"columns": columns}, {"x": x, "y": np.zeros_like(x)},
+                     {"y": ((e / e.sum(axis=1, keepdims=True)).astype(np.float32), 2e-6)})
+
+
 def transpose(random):
     for rows, columns in ((1, 1), (31, 70), (100, 33)):
         x = random.normal(size=(rows, columns)).astype(np.float32)
@@ -61,6 +85,40 @@ def matmul(random):
         yield Launch("matmul", (blocks(columns, 16), blocks(rows, 16)),
                      {"rows": rows, "inner": inner, "columns": columns},
                      {"a": a, "b": b, "c": np.zeros((rows, columns), np.float32)}, {"c": a @ b})
+
+
+def compact(random):
+    size = 200  # threads of a block
+    for n in (1, 199, 5003):
+        x = random.normal(size=n).astype(np.float32)
+        kept = [part[part > 0.25] for part in np.split(x, range(size, n, size))]
+
+        def check(y, kept=kept):
+            """The blocks' parts stand behind each other in any order."""
+            total = sum(map(len, kept))
+            found, rest = y[:total], [part for part in kept if len(part)]
+            while len(found):
+                part = next((p for p in rest if np.array_equal(found[:len(p)], p)), None)
+                if part is None:
+                    return "no block's values begin with %s" % found[:4]
+                found = found[len(part):]
+                rest = [p for p in rest if p is not part]
+            return "written past the end" if (y[total:] != -9).any() else None
+
+        yield Launch("compact", (blocks(n, size),), {"least": 0.25},
+                     {"x": x, "y": np.full(n, -9, np.float32), "count": np.zeros(1, np.int32)},
+                     {"y": check, "count": np.array([sum(map(len, kept))], np.int32)})
+
+
+def block_sort(random):
+    for n in (1, 1000, 2500):
+        keys = random.integers(-2**31, 2**31, n).astype(np.int32)
+        keys[::3] %= 8
+        values = np.arange(n, dtype=np.int32)
+        order = np.concatenate([start + np.argsort(keys[start:start + 1024], kind="stable")
+                                for start in range(0, n, 1024)])
+        yield Launch("block_sort", (blocks(n, 1024),), {}, {"keys": keys, "values": values},
+                     {"keys": keys[order], "values": values[order]})
 
 
 def sort_contacts(random):
@@ -92,7 +150,7 @@ def lookback_scan(random):
                      {"dst": (np.cumsum(src) - src).astype(np.int32)})
 
 
-ALL = (histogram, transpose, matmul, sort_contacts, cumsum, lookback_scan)
+ALL = (histogram, equalize, softmax, transpose, matmul, compact, block_sort, sort_contacts, cumsum, lookback_scan)
 
 
 # ---- running them -----------------------------------------------------------------------------------------------
