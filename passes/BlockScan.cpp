@@ -71,11 +71,13 @@ private:
 
 /// The carry with what the subgroup `place` adds, where that is below the own one.
 BlockScan::Carry BlockScan::append(const Carry &carry, const Carry &next, Value place) {
+  // By selects: what nobody has written behind the totals is poison, and would poison an `and`.
+  Value none = head ? at.constant(0, next.hasHead.getType()) : Value();
   auto joins = [&]() -> Value {
     if (!head)
       return isBelow(place);
     Value goesOn = at.create<arith::XOrIOp>(next.hasHead, at.constant(-1, next.hasHead.getType()));
-    return at.create<arith::AndIOp>(isBelow(place), goesOn);
+    return at.select(isBelow(place), goesOn, none).front();
   };
   Values higher = next.values;
   if (!combiner.takesPoison())
@@ -84,7 +86,7 @@ BlockScan::Carry BlockScan::append(const Carry &carry, const Carry &next, Value 
   if (!head)
     return {at.select(joins(), combined, carry.values), Value()};
   combined = at.select(next.hasHead, next.values, combined);
-  Value ends = at.create<arith::AndIOp>(isBelow(place), next.hasHead);
+  Value ends = at.select(isBelow(place), next.hasHead, none).front();
   return {at.select(isBelow(place), combined, carry.values), at.create<arith::OrIOp>(carry.hasHead, ends)};
 }
 
