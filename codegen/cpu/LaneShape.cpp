@@ -294,7 +294,8 @@ void LaneAnalysis::visit(Operation &op) {
       })
       .Case([&](SubgroupSizeOp size) { raise(size, makeNatural({}, getAlignment(lanes))); })
       .Case<BlockIdOp, GridDimOp>([&](Operation *natural) { raise(natural->getResult(0), makeNatural({}, 0)); })
-      .Case<SizeOp, SharedAllocOp, PrivateAllocOp, ConstantGetOp, ActiveMaskOp>([&](Operation *known) { raise(known->getResult(0), uniform); })
+      .Case<SizeOp, SharedAllocOp, PrivateAllocOp, ConstantGetOp, ActiveMaskOp>(
+          [&](Operation *known) { raise(known->getResult(0), uniform); })
       // Lanes whose masks differ may stand at one ballot: each sees its own group.
       .Case([&](BallotOp ballot) {
         raise(ballot, !ballot.getMembers() ? uniform : allUniform(ballot.getMembers()));
@@ -303,7 +304,7 @@ void LaneAnalysis::visit(Operation &op) {
         LaneShape value = getShape(assumed.getValue());
         raise(assumed, value.isUniform() || value.kind == LaneShape::Unreached ? value : uniform);
       })
-      .Case([&](LoadOp load) { 
+      .Case([&](LoadOp load) {
         bool mayDiffer = load.getIsVolatile() || isa<PrivateType>(load.getArray().getType());
         raise(load, mayDiffer ? varying : allUniform(op.getOperands()));
       })

@@ -109,8 +109,8 @@ KernelEmitter::Address KernelEmitter::locate(Value array, OperandRange indices, 
       strides[i] = strides[i + 1] * shape[i + 1];
 
   bool known = llvm::none_of(indices, [&](Value index) { return analysis.getShape(index).isVarying(); });
-  // An array of static shape has fewer than 2^31 elements, so the sum of i32 subscripts in bounds stays in i32, which gathers
-  // take as it is.
+  // An array of static shape has fewer than 2^31 elements, so the sum of i32 subscripts in bounds stays in i32, which
+  // gathers take as it is.
   llvm::Value *sum = nullptr, *uniformSum = b.getInt64(0);
   LaneOffsets offsets(lanes, 0);
   auto operand = indices.begin();

@@ -49,7 +49,8 @@ def QD_PrivateAllocOp : QD_Op<"private.alloc"> {
 def QD_ConstantOp : QD_Op<"constant", [Symbol]> {
   let summary = "a table of constants";
   let description = [{
-    Stands beside the kernels and functions that read it by `constant.get`; at most 65536 bytes.
+    Stands beside the kernels and functions that read it by `constant.get`; at most 65536 bytes, and on SPIR-V 65532
+    elements.
 
     ```mlir
     qd.constant @primes dense<[2, 3, 5, 7]> : tensor<4xi32>
@@ -69,6 +70,8 @@ def QD_ConstantOp : QD_Op<"constant", [Symbol]> {
 def QD_ConstantGetOp : QD_Op<"constant.get", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a table as an array to load from";
   let description = [{
+    The same for all threads. Its elements are read by `qd.load`, and written by nobody.
+
     ```mlir
     %t = qd.constant.get @primes : !qd.constant<4xi32>
     %p = qd.load %t[%i] : !qd.constant<4xi32>
