@@ -78,7 +78,8 @@ bool isCooperative(KernelOp kernel) {
 
 /// The feature that 64-bit atomic accesses of the array need; on SPIR-V alone are they one.
 static StringRef getAtomicFeature(Value array, Type element, const Target &target) {
-  if (target.getBackend() != Backend::SPIRV || element.getIntOrFloatBitWidth() != 64 || !hasAtomicAccesses(array))
+  if (target.getBackend() != Backend::SPIRV || getScalarOf(element).getIntOrFloatBitWidth() != 64 ||
+      !hasAtomicAccesses(array))
     return "";
   return isa<SharedType>(array.getType()) ? "shared_int64_atomics" : "int64_atomics";
 }

@@ -235,8 +235,9 @@ Error checkVulkanKernel(const Kernel &kernel) {
       return broken("no binding");
     if (!bindings.insert(*parameter.binding).second)
       return broken("a binding that is taken already");
-    if (parameter.hasSize && !inBlock(parameter.sizeOffset, 8 * parameter.rank))
-      return broken("no aligned size_offset inside its parameter block");
+    for (uint32_t dim = 0; parameter.hasSize && dim < parameter.rank; ++dim)
+      if (!parameter.sizeOffset || !inBlock(*parameter.sizeOffset + 8 * dim, 8))
+        return broken("no aligned size_offset inside its parameter block");
   }
   return Error::success();
 }

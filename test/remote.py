@@ -70,7 +70,7 @@ def compile_bundle(qdc, path, targets, options, bundle):
     taken = [target for target in targets if done[target].returncode == 0]
     if taken:
         run(taken)
-    return taken, ["%s: %s" % (target, done[target].stderr.strip().splitlines()[0]) for target in targets
+    return taken, ["%s: %s" % (target, (done[target].stderr.strip().splitlines() or ["exit status %d" % done[target].returncode])[0]) for target in targets
                    if target not in taken]
 
 

@@ -132,7 +132,7 @@ static void bindArguments(Launch &launch, KernelOp kernel, ArrayRef<HostArg> arg
 static llvm::Error checkAliases(const Launch &launch, KernelOp kernel) {
   for (auto [i, buffer] : llvm::enumerate(launch.buffers))
     for (auto [j, other] : llvm::enumerate(launch.buffers)) {
-      if (i == j || !(buffer.access & KernelOp::NoAlias) || !buffer.count() || !other.count())
+      if (i == j || !other.scalar || !(buffer.access & KernelOp::NoAlias) || !buffer.count() || !other.count())
         continue;
       auto getEnd = [](const Array &array) {
         return array.data + array.count() * array.perElement * getStorageBytes(array.scalar);

@@ -34,7 +34,7 @@ static int run(void) {
   qdcHostModule module;
   char *diagnostics = NULL;
   int32_t x[4] = {1, 2, 3, 4};
-  qdcHostArg arg = {QDC_ARG_BUFFER, x, 4, 0};
+  qdcHostArg arg = {QDC_ARG_BUFFER, x, 4, 0, {4, 0, 0}};
   uint32_t grid[3] = {1, 1, 1};
   int failed;
   qdcInitHostOptions(&options);

@@ -16,7 +16,7 @@ class HostOptions(ctypes.Structure):
 
 class HostArg(ctypes.Structure):
     _fields_ = [("kind", ctypes.c_uint32), ("data", ctypes.c_void_p), ("count", ctypes.c_int64),
-                ("bits", ctypes.c_uint64)]
+                ("bits", ctypes.c_uint64), ("extents", ctypes.c_int64 * 3)]
 
 
 class Compiler:
