@@ -38,8 +38,8 @@ namespace qd {
 
 using Predicate = arith::CmpIPredicate;
 
-/// What a rank may take of a chip's shared memory, where that has more.
-static constexpr int64_t maxRowBytes = 32 * 1024;
+/// What counters may take of a chip's shared memory, where that has more: Vulkan devices may have no more than twice that.
+static constexpr int64_t maxRowBytes = 16 * 1024;
 /// Repeated steps are loops where there would be more of them than this.
 static constexpr int32_t maxUnrolled = 16;
 /// Counters that one lane sums up without a loop.
@@ -145,6 +145,7 @@ bool Ranker::allocate() {
   int64_t keysOfBlock = int64_t(threads) * numKeys;
   int32_t passing = numKeys == 1 ? 0 : numKeys * std::min(size, threads);
   int64_t maxBytes = std::min<int64_t>(maxRowBytes, int64_t(target.chip->sharedBytes) - staging.bytes);
+  int64_t passingBytes = numKeys == 1 ? 0 : keysOfBlock * 4; // are needed in any case
   countsFit16 = keysOfBlock < (1 << 16);
   // Pairs take less memory, but more arithmetic for each key: of several keys a thread that is too much.
   for (bool isPacked : {countsFit16 && numKeys == 1, countsFit16}) {
@@ -155,7 +156,7 @@ bool Ranker::allocate() {
     stage.arrays = staging.findRows(rows, stride);
     if (stage)
       return true;
-    if (subgroups == 1 || int64_t(rows) * stride * 4 <= maxBytes) {
+    if (subgroups == 1 || int64_t(rows) * stride * 4 <= std::max(maxBytes, passingBytes)) {
       stage.arrays = staging.acquireRows(at, op, rows, stride);
       return bool(stage);
     }
@@ -165,7 +166,7 @@ bool Ranker::allocate() {
   int32_t fitting = std::clamp<int64_t>(maxBytes / (4 * words), 1, subgroups);
   turns = llvm::divideCeil(subgroups, fitting);
   rows = llvm::divideCeil(subgroups, turns);
-  stage = staging.acquire(at, op, i.i32, std::max<int64_t>(rows * words, numKeys == 1 ? 0 : keysOfBlock));
+  stage = staging.acquire(at, op, i.i32, std::max<int64_t>(rows * words, passingBytes / 4));
   return bool(stage);
 }
 
