@@ -115,9 +115,9 @@ def block_sort(random):
         keys = random.integers(-2**31, 2**31, n).astype(np.int32)
         keys[::3] %= 8
         values = np.arange(n, dtype=np.int32)
-        order = np.concatenate([start + np.argsort(keys[start:start + 256], kind="stable")
-                                for start in range(0, n, 256)])
-        yield Launch("block_sort", (blocks(n, 256),), {}, {"keys": keys, "values": values},
+        order = np.concatenate([start + np.argsort(keys[start:start + 1024], kind="stable")
+                                for start in range(0, n, 1024)])
+        yield Launch("block_sort", (blocks(n, 1024),), {}, {"keys": keys, "values": values},
                      {"keys": keys[order], "values": values[order]})
 
 
