@@ -231,22 +231,27 @@ Values Staging::acquireRows(const LaneBuilder &at, Operation *user, int32_t rows
   return Value(array);
 }
 
-/// Whether a barrier stands behind those of the use, where control comes before it reaches the use again.
-static bool isFollowedBySync(Operation *lastSync) {
-  for (Operation *op = lastSync; op && (op = op->getNextNode());)
+/// Whether a barrier stands behind those of the use, where control comes before it reaches the use again or another one
+/// of the same arrays, all of which start at one of `starts`.
+static bool isFollowedBySync(Operation *lastSync, ArrayRef<Operation *> starts) {
+  for (Operation *op = lastSync; op && (op = op->getNextNode());) {
+    if (llvm::any_of(starts, [&](Operation *start) { return op->isAncestor(start); }))
+      return false;
     if (isa<BlockSyncOp, BlockSyncSharedOp, BlockSyncAllOp, BlockSyncAnyOp, BlockSyncCountOp>(op))
       return true;
+  }
   return false;
 }
 
 void Staging::finish() {
   for (Turning &turning : turnings) {
-    bool needsTurns = llvm::any_of(turning.turns, [](const Turn &turn) {
-      return !turn.lastSync || turn.lastSync->getBlock() != turn.start->getBlock() || !isFollowedBySync(turn.lastSync);
-    });
     SmallVector<Operation *> starts;
     for (const Turn &turn : turning.turns)
       starts.push_back(turn.start);
+    bool needsTurns = llvm::any_of(turning.turns, [&](const Turn &turn) {
+      return !turn.lastSync || turn.lastSync->getBlock() != turn.start->getBlock() ||
+             !isFollowedBySync(turn.lastSync, starts);
+    });
     if (needsTurns) {
       takeTurns(kernel, starts, turning.count);
       continue;
