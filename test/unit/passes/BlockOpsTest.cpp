@@ -14,6 +14,7 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <gtest/gtest.h>
 #include <random>
@@ -35,16 +36,13 @@ struct Case {
   StringRef getResult() const { return result.empty() ? type : result; }
 };
 
-/// Affine maps modulo a prime: their order counts.
+/// Affine maps: their order counts.
 std::string makeAffine(StringRef op, StringRef behind = "", StringRef types = "") {
   return llvm::formatv(R"(%r, %r2 = qd.block.{0} (%v, %t){1} : i32, i32{2} combine (%la, %lb), (%ha, %hb) {{
-    %m = arith.constant 32749 : i32
     %a = arith.muli %la, %ha : i32
     %b = arith.muli %lb, %ha : i32
     %c = arith.addi %b, %hb : i32
-    %d = arith.remui %a, %m : i32
-    %e = arith.remui %c, %m : i32
-    qd.yield %d, %e : i32, i32
+    qd.yield %a, %c : i32, i32
   })",
                        op, behind, types);
 }
@@ -153,7 +151,8 @@ public:
     PassManager passes(&context);
     passes.addPass(createExpandCollectivesPass(target));
     ASSERT_TRUE(succeeded(passes.run(*module))) << text;
-    EXPECT_EQ(run(*module, test, threads, target, "all"), expected) << text;
+    // Expansions read elements that nobody has written where nobody uses them.
+    EXPECT_EQ(run(*module, test, threads, target, "poison,divergence,promises,races"), expected) << text;
     ++numCompared;
   }
 
@@ -169,6 +168,13 @@ private:
         bits = test.type == "f64" ? (i % 3 ? 0x3ff0000000000000 : 0xbff0000000000000) : i % 3 ? 0x3f800000 : 0xbf800000;
       else if (test.type == "i1")
         bits &= 1;
+      else if (unsigned fraction = llvm::StringSwitch<unsigned>(test.type)
+                                       .Case("f16", 10)
+                                       .Case("bf16", 7)
+                                       .Case("f32", 23)
+                                       .Case("f64", 52)
+                                       .Default(0))
+        bits &= ~(uint64_t(1) << fraction); // no NaN: which one comes out is open
       memcpy(&x[i * bytes], &bits, bytes);
       p[i] = i + 1 < threads || random() % 2;
       h[i] = random() % 50 == 0;
@@ -235,7 +241,7 @@ TEST(BlockOps, AllKindsAndTypes) {
         continue;
       bool isSum = kind == Kind::add || kind == Kind::mul;
       bool isMinOrMax = name.contains('f') && !isSum;
-      // Halves round sums; random bits hold NaNs and zeros of both signs, among which numbers are left open.
+      // Halves round sums; random bits hold zeros of both signs, of which numbers leave the sign open.
       if ((isSum && name.ends_with("f16")) || (isMinOrMax && kind != Kind::minimumf && kind != Kind::maximumf))
         continue;
       for (const Case &test : makeKinds(name, kind))
