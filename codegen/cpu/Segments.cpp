@@ -13,7 +13,7 @@ namespace qd {
 /// Whether the op may be computed anew: it reads no memory and no other lane, and is a few instructions.
 static bool isRepeatable(Operation &op, const llvm::DenseSet<Operation *> &repeatable) {
   if (isa<ThreadIdOp, GlobalThreadIdOp, ThreadIndexOp, BlockIdOp, BlockDimOp, GridDimOp, LaneIdOp, SubgroupSizeOp,
-          SizeOp, ElectOp, SharedAllocOp, PrivateAllocOp, ConstantGetOp>(op))
+          SizeOp, ElectOp, SharedAllocOp, PrivateAllocOp, ConstantGetOp, ReinterpretOp>(op))
     return true;
   if (!isElementwise(op.getName()))
     return false;
