@@ -42,6 +42,8 @@ public:
 
   StringRef getArgument() const override { return "legalize-vectors"; }
   StringRef getDescription() const override { return "Compute on the scalars of vectors"; }
+  /// The context loads only what the file uses, which may hold vectors by accesses alone.
+  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<vector::VectorDialect>(); }
 
   void runOnOperation() override;
 

@@ -26,6 +26,7 @@
 #include "passes/Passes.h"
 #include "passes/Subscript.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -44,6 +45,8 @@ public:
 
   StringRef getArgument() const override { return "resolve-views"; }
   StringRef getDescription() const override { return "Access arguments where views of them are accessed"; }
+  /// The context loads only what the file uses, which may hold vectors by accesses alone.
+  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<vector::VectorDialect>(); }
 
   void runOnOperation() override;
 
