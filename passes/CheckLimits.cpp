@@ -11,6 +11,7 @@
 
 #include "ir/SharedStorage.h"
 #include "passes/Passes.h"
+#include "passes/TargetPass.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -19,24 +20,19 @@ using namespace mlir;
 namespace qd {
 
 namespace {
-class CheckLimitsPass : public PassWrapper<CheckLimitsPass, OperationPass<ModuleOp>> {
+class CheckLimitsPass : public TargetPass<CheckLimitsPass> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckLimitsPass)
 
-  explicit CheckLimitsPass(const Target &target) : target(target) {}
-  CheckLimitsPass(const CheckLimitsPass &other) : PassWrapper(other), target(other.target) {}
+  using TargetPass::TargetPass;
 
   StringRef getArgument() const override { return "check-limits"; }
   StringRef getDescription() const override { return "Check that the target has what kernels ask for"; }
 
-  void runOnOperation() override;
+  void runOnModule();
 
 private:
   void check(KernelOp kernel);
-
-  Target target;
-  Option<std::string> targetName{*this, "target", llvm::cl::desc("BACKEND[:CHIP][@SUBGROUP-SIZE]"),
-                                 llvm::cl::init("nvptx")};
 };
 } // namespace
 
@@ -56,16 +52,8 @@ void CheckLimitsPass::check(KernelOp kernel) {
   });
 }
 
-void CheckLimitsPass::runOnOperation() {
+void CheckLimitsPass::runOnModule() {
   markAllAnalysesPreserved();
-  if (!target.chip) {
-    llvm::Expected<Target> found = findTarget(targetName);
-    if (!found) {
-      emitError(getOperation().getLoc()) << llvm::toString(found.takeError());
-      return signalPassFailure();
-    }
-    target = *found;
-  }
   for (KernelOp kernel : getOperation().getOps<KernelOp>())
     check(kernel);
 }

@@ -27,6 +27,7 @@
 #include "ir/Atomics.h"
 #include "ir/Kind.h"
 #include "passes/Passes.h"
+#include "passes/TargetPass.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -37,21 +38,16 @@ using namespace mlir;
 namespace qd {
 
 namespace {
-class ExpandAtomicsPass : public PassWrapper<ExpandAtomicsPass, OperationPass<ModuleOp>> {
+class ExpandAtomicsPass : public TargetPass<ExpandAtomicsPass> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandAtomicsPass)
 
-  ExpandAtomicsPass(const Target &target) : target(target) {}
-  ExpandAtomicsPass(const ExpandAtomicsPass &other) : PassWrapper(other), target(other.target) {}
+  using TargetPass::TargetPass;
 
   StringRef getArgument() const override { return "expand-atomics"; }
   StringRef getDescription() const override { return "Write atomic accesses that the target lacks as loops"; }
 
-  void runOnOperation() override;
-
-private:
-  Target target;
-  Option<std::string> targetName{*this, "target", llvm::cl::desc("BACKEND[:CHIP][@SUBGROUP-SIZE]")};
+  void runOnModule();
 };
 } // namespace
 
@@ -104,15 +100,7 @@ static void expand(AtomicRMWOp op) {
   op.erase();
 }
 
-void ExpandAtomicsPass::runOnOperation() {
-  if (!target.chip || !targetName.empty()) {
-    llvm::Expected<Target> found = findTarget(targetName);
-    if (!found) {
-      emitError(getOperation().getLoc()) << llvm::toString(found.takeError());
-      return signalPassFailure();
-    }
-    target = *found;
-  }
+void ExpandAtomicsPass::runOnModule() {
   SmallVector<AtomicRMWOp> lacking;
   getOperation().walk([&](AtomicRMWOp op) {
     if (!isNativeAtomic(op, target))

@@ -31,6 +31,7 @@
 #include "passes/Passes.h"
 #include "passes/Scan.h"
 #include "passes/Sort.h"
+#include "passes/TargetPass.h"
 #include "passes/Uniformity.h"
 #include "passes/WideTiles.h"
 
@@ -458,12 +459,12 @@ LogicalResult Expander::expandBlock(Block &block) {
 }
 
 namespace {
-class ExpandCollectivesPass : public PassWrapper<ExpandCollectivesPass, OperationPass<ModuleOp>> {
+class ExpandCollectivesPass : public TargetPass<ExpandCollectivesPass> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandCollectivesPass)
 
-  ExpandCollectivesPass(const Target &target, bool wantsRemarks) : target(target) { remarks = wantsRemarks; }
-  ExpandCollectivesPass(const ExpandCollectivesPass &other) : PassWrapper(other), target(other.target) {}
+  ExpandCollectivesPass(const Target &target, bool wantsRemarks) : TargetPass(target) { remarks = wantsRemarks; }
+  ExpandCollectivesPass(const ExpandCollectivesPass &other) : TargetPass(other) {}
 
   StringRef getArgument() const override { return "expand-collectives"; }
   StringRef getDescription() const override { return "Expand subgroup and block ops to those that every target has"; }
@@ -471,15 +472,7 @@ public:
     registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
   }
 
-  void runOnOperation() override {
-    if (!target.chip || !targetName.empty()) {
-      llvm::Expected<Target> found = findTarget(targetName);
-      if (!found) {
-        emitError(getOperation().getLoc()) << llvm::toString(found.takeError());
-        return signalPassFailure();
-      }
-      target = *found;
-    }
+  void runOnModule() {
     for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
       Expander expander(kernel, target, remarks);
       if (failed(expander.check()) || failed(expander.expand()))
@@ -488,8 +481,6 @@ public:
   }
 
 private:
-  Target target;
-  Option<std::string> targetName{*this, "target", llvm::cl::desc("BACKEND[:CHIP][@SUBGROUP-SIZE]")};
   Option<bool> remarks{*this, "remarks", llvm::cl::desc("Say how ops are carried out")};
 };
 } // namespace

@@ -19,6 +19,7 @@
 
 #include "ir/Dialect.h"
 #include "passes/Passes.h"
+#include "passes/TargetPass.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -30,21 +31,16 @@ using namespace mlir;
 namespace qd {
 
 namespace {
-class ExpandThreadPass : public PassWrapper<ExpandThreadPass, OperationPass<ModuleOp>> {
+class ExpandThreadPass : public TargetPass<ExpandThreadPass> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandThreadPass)
 
-  ExpandThreadPass(const Target &target) : target(target) {}
-  ExpandThreadPass(const ExpandThreadPass &other) : PassWrapper(other), target(other.target) {}
+  using TargetPass::TargetPass;
 
   StringRef getArgument() const override { return "expand-thread"; }
   StringRef getDescription() const override { return "Write ops of single threads that the target lacks with others"; }
 
-  void runOnOperation() override;
-
-private:
-  Target target;
-  Option<std::string> targetName{*this, "target", llvm::cl::desc("BACKEND[:CHIP][@SUBGROUP-SIZE]")};
+  void runOnModule();
 };
 } // namespace
 
@@ -199,15 +195,7 @@ static void expand(AsyncCopyOp op, bool branches) {
 // All ops
 //===----------------------------------------------------------------------===//
 
-void ExpandThreadPass::runOnOperation() {
-  if (!target.chip || !targetName.empty()) {
-    llvm::Expected<Target> found = findTarget(targetName);
-    if (!found) {
-      emitError(getOperation().getLoc()) << llvm::toString(found.takeError());
-      return signalPassFailure();
-    }
-    target = *found;
-  }
+void ExpandThreadPass::runOnModule() {
   bool reports = target.getBackend() != Backend::AMDGCN && target.getBackend() != Backend::SPIRV;
   // On the CPU a predicate is a mask, and a load under one costs no more than another.
   bool branches = target.getBackend() != Backend::CPU;

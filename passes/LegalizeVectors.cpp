@@ -21,6 +21,7 @@
 
 #include "ir/Dialect.h"
 #include "passes/Passes.h"
+#include "passes/TargetPass.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -33,23 +34,18 @@ using namespace mlir;
 namespace qd {
 
 namespace {
-class LegalizeVectorsPass : public PassWrapper<LegalizeVectorsPass, OperationPass<ModuleOp>> {
+class LegalizeVectorsPass : public TargetPass<LegalizeVectorsPass> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LegalizeVectorsPass)
 
-  LegalizeVectorsPass(const Target &target) : target(target) {}
-  LegalizeVectorsPass(const LegalizeVectorsPass &other) : PassWrapper(other), target(other.target) {}
+  using TargetPass::TargetPass;
 
   StringRef getArgument() const override { return "legalize-vectors"; }
   StringRef getDescription() const override { return "Compute on the scalars of vectors"; }
   /// The context loads only what the file uses, which may hold vectors by accesses alone.
   void getDependentDialects(DialectRegistry &registry) const override { registry.insert<vector::VectorDialect>(); }
 
-  void runOnOperation() override;
-
-private:
-  Target target;
-  Option<std::string> targetName{*this, "target", llvm::cl::desc("BACKEND[:CHIP][@SUBGROUP-SIZE]")};
+  void runOnModule();
 };
 
 using Scalars = SmallVector<Value, 4>;
@@ -376,15 +372,7 @@ static bool isNeeded(KernelOp kernel) {
       .wasInterrupted();
 }
 
-void LegalizeVectorsPass::runOnOperation() {
-  if (!target.chip || !targetName.empty()) {
-    llvm::Expected<Target> found = findTarget(targetName);
-    if (!found) {
-      emitError(getOperation().getLoc()) << llvm::toString(found.takeError());
-      return signalPassFailure();
-    }
-    target = *found;
-  }
+void LegalizeVectorsPass::runOnModule() {
   for (KernelOp kernel : getOperation().getOps<KernelOp>())
     if (isNeeded(kernel) && failed(Legalizer(kernel, target.getBackend()).run()))
       return signalPassFailure();

@@ -25,6 +25,7 @@
 #include "ir/ops/Subscripts.h"
 #include "passes/Passes.h"
 #include "passes/Subscript.h"
+#include "passes/TargetPass.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -36,23 +37,18 @@ using namespace mlir;
 namespace qd {
 
 namespace {
-class ResolveViewsPass : public PassWrapper<ResolveViewsPass, OperationPass<ModuleOp>> {
+class ResolveViewsPass : public TargetPass<ResolveViewsPass> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ResolveViewsPass)
 
-  ResolveViewsPass(const Target &target) : target(target) {}
-  ResolveViewsPass(const ResolveViewsPass &other) : PassWrapper(other), target(other.target) {}
+  using TargetPass::TargetPass;
 
   StringRef getArgument() const override { return "resolve-views"; }
   StringRef getDescription() const override { return "Access arguments where views of them are accessed"; }
   /// The context loads only what the file uses, which may hold vectors by accesses alone.
   void getDependentDialects(DialectRegistry &registry) const override { registry.insert<vector::VectorDialect>(); }
 
-  void runOnOperation() override;
-
-private:
-  Target target;
-  Option<std::string> targetName{*this, "target", llvm::cl::desc("BACKEND[:CHIP][@SUBGROUP-SIZE]")};
+  void runOnModule();
 };
 
 /// A buffer as a part of an argument. Offset and strides count scalars of the element.
@@ -404,15 +400,7 @@ static unsigned getIndexBits(KernelOp kernel, const Target &target) {
   return isLong ? 64 : 32;
 }
 
-void ResolveViewsPass::runOnOperation() {
-  if (!target.chip || !targetName.empty()) {
-    llvm::Expected<Target> found = findTarget(targetName);
-    if (!found) {
-      emitError(getOperation().getLoc()) << llvm::toString(found.takeError());
-      return signalPassFailure();
-    }
-    target = *found;
-  }
+void ResolveViewsPass::runOnModule() {
   for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
     if (!isNeeded(kernel))
       continue;

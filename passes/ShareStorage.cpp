@@ -21,6 +21,7 @@
 
 #include "ir/SharedStorage.h"
 #include "passes/Passes.h"
+#include "passes/TargetPass.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -32,22 +33,16 @@ using namespace mlir;
 namespace qd {
 
 namespace {
-class ShareStoragePass : public PassWrapper<ShareStoragePass, OperationPass<ModuleOp>> {
+class ShareStoragePass : public TargetPass<ShareStoragePass> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ShareStoragePass)
 
-  explicit ShareStoragePass(const Target &target) : target(target) {}
-  ShareStoragePass(const ShareStoragePass &other) : PassWrapper(other), target(other.target) {}
+  using TargetPass::TargetPass;
 
   StringRef getArgument() const override { return "share-storage"; }
   StringRef getDescription() const override { return "Let shared arrays share storage"; }
 
-  void runOnOperation() override;
-
-private:
-  Target target;
-  Option<std::string> targetName{*this, "target", llvm::cl::desc("BACKEND[:CHIP][@SUBGROUP-SIZE]"),
-                                 llvm::cl::init("nvptx")};
+  void runOnModule();
 };
 
 /// Which arrays of a kernel are needed at the same time. Arrays are numbered in their order.
@@ -331,15 +326,7 @@ static void shareStorage(KernelOp kernel, const Target &target) {
     shareBytes(interference, order, sizes);
 }
 
-void ShareStoragePass::runOnOperation() {
-  if (!target.chip) {
-    llvm::Expected<Target> found = findTarget(targetName);
-    if (!found) {
-      emitError(getOperation().getLoc()) << llvm::toString(found.takeError());
-      return signalPassFailure();
-    }
-    target = *found;
-  }
+void ShareStoragePass::runOnModule() {
   for (KernelOp kernel : getOperation().getOps<KernelOp>())
     shareStorage(kernel, target);
 }

@@ -169,7 +169,10 @@ def render_passes():
         flag = re.search(r'getArgument\(\) const override \{ return "([^"]+)"', read(path)).group(1)
         promise = " ".join(line.strip()[2:].strip() for line in comment.strip().splitlines())
         text += f"## -{flag}\n\nAfter it: {promise[0].lower()}{promise[1:]}\n\n{head_comment(path)}\n\n"
-        options = re.findall(r'\{\s*\*this,\s*"([^"]+)",\s*llvm::cl::desc\("([^"]+)"\)', read(path))
+        # A pass for a target has that option from its base class.
+        sources = ("passes/TargetPass.h" if "public TargetPass<" in read(path) else None, path)
+        options = [option for source in filter(None, sources)
+                   for option in re.findall(r'\{\s*\*this,\s*"([^"]+)",\s*llvm::cl::desc\("([^"]+)"\)', read(source))]
         text += "".join(f"- `{option}`: {meaning}\n" for option, meaning in options)
         text += f"\nSource: [{path}](../{path})\n\n"
     return text

@@ -235,6 +235,8 @@ std::string Explainer::describeOrigin(const Instruction &instruction, unsigned t
     unsigned lane = thread - tile.firstThread;
     if (SourceRule rule = instruction.rule->source) {
       std::optional<unsigned> source = rule(tile, lane);
+      if (!source && isa<BlockBroadcastOp>(op))
+        return text + ": the block has no such thread";
       if (!source)
         return text + ": the lane that lane " + llvm::utostr(lane) + " reads lies past the edge";
       bool exists = tile.firstThread + *source < block.numThreads();
