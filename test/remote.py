@@ -67,10 +67,13 @@ def compile_bundle(qdc, path, targets, options, bundle):
     if run(targets).returncode == 0:
         return targets, []
     done = {target: run([target]) for target in targets}
+    for target in targets:
+        if done[target].returncode < 0:
+            sys.exit("%s ends by signal %d on %s for %s" % (qdc, -done[target].returncode, path, target))
     taken = [target for target in targets if done[target].returncode == 0]
     if taken:
         run(taken)
-    return taken, ["%s: %s" % (target, (done[target].stderr.strip().splitlines() or ["exit status %d" % done[target].returncode])[0]) for target in targets
+    return taken, ["%s: %s" % (target, done[target].stderr.strip().splitlines()[0]) for target in targets
                    if target not in taken]
 
 
