@@ -2,17 +2,19 @@
 """Every op on every type, tile and subgroup size, on every executor, against NumPy references.
 
 usage: sweep.py --bin FOLDER [--all] [--only LIST] [--ops LIST] [--sample N] [--programs N] [--seed N] [--jobs N]
-                [--show NAME] [--venv FOLDER] [-v]
+                [--journal FILE] [--show NAME] [--venv FOLDER] [-v]
 
 The quick run takes a subset in which every two of op, types, tile, block shape and executor meet; --all takes
 everything, with --sample N one in N. --only names executors as run.py does, --ops beginnings of op names. --programs
 is how many random programs each executor runs beside (programs.py). --show prints the kernel of that name.
 A kernel that an executor refuses, but for what report.py knows, is a failure as a wrong result, a crash or a failed
-launch is one. --all ends with a table by op and executor.
+launch is one. --all ends with a table by op and executor. --journal writes down the results of each part as it ends;
+a run with the journal of one that was stopped takes them from there, if it is of the same library and cases.
 """
 import argparse
 import collections
 import concurrent.futures
+import hashlib
 import json
 import os
 import pickle
@@ -128,6 +130,46 @@ def run_chunk(settings, chunk):
     return results
 
 
+class Journal:
+    """The parts that are done, one JSON line each after a line that says of what."""
+
+    def __init__(self, path, library, parts):
+        with open(library, "rb") as file:
+            digest = hashlib.sha256(file.read())
+        digest.update(repr(parts).encode())
+        head = {"of": digest.hexdigest(), "parts": len(parts)}
+        self.done, lines = {}, []
+        if os.path.exists(path):
+            with open(path) as file:
+                # The last line may have been cut.
+                lines = [json.loads(line) for line in file if line.endswith("\n")]
+            if lines and lines[0] != head:
+                sys.exit("%s: a journal of another library or of other cases" % path)
+            self.done = {number: [Result(*r) for r in results] for number, results in lines[1:]}
+        with open(path, "w") as file:
+            for line in [head, *self.done.items()]:
+                file.write(json.dumps(line) + "\n")
+        self.file = open(path, "a", buffering=1)
+
+    def add(self, number, results):
+        self.file.write(json.dumps([number, results]) + "\n")
+
+
+def run_parts(options, settings, parts):
+    journal = Journal(options.journal, settings["library"], parts) if options.journal else None
+
+    def run(number):
+        if journal and number in journal.done:
+            return journal.done[number]
+        results = run_chunk(settings, parts[number])
+        if journal:
+            journal.add(number, results)
+        return results
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        return [result for part in pool.map(run, range(len(parts))) for result in part]
+
+
 def show(options, present):
     for size in sorted({executor.size for executor in present}):
         for row in subgroup.rows(subgroup.OPS, [size]):
@@ -148,6 +190,7 @@ def main():
     parser.add_argument("--programs", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--journal")
     parser.add_argument("--show")
     parser.add_argument("--venv")
     parser.add_argument("-v", "--verbose", action="store_true")
@@ -170,12 +213,9 @@ def main():
     if subgroup.missing():
         sys.exit("no cases for " + ", ".join(sorted(subgroup.missing())))
     start = time.time()
-    results = []
     with tempfile.TemporaryDirectory(prefix="qdc-sweep-") as folder:
         settings = {"library": library, "qdc_run": qdc_run, "seed": options.seed, "folder": folder}
-        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            for part in pool.map(lambda chunk: run_chunk(settings, chunk), list(chunks(choose_units(options, present)))):
-                results += part
+        results = run_parts(options, settings, list(chunks(choose_units(options, present))))
     results = [r for r in results if r.status != "none"]
     ok = report.print_report(results, options.all, options.verbose)
     ran = sum(r.status != "refused" for r in results)
