@@ -31,6 +31,8 @@ LogicalResult runPipeline(ModuleOp module, const Target &target, const PipelineO
   passes.addPass(createShareStoragePass(target));
   // The target has the memory and the launches that are asked for.
   passes.addPass(createCheckLimitsPass(target));
+  // Functions are arithmetic that gives the same bits on every target.
+  passes.addPass(createExpandMathPass(target));
   return passes.run(module);
 }
 

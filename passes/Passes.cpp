@@ -15,6 +15,7 @@ void registerPasses() {
   mlir::registerPass([] { return createShareStoragePass(); });
   mlir::registerPass([] { return createCheckLimitsPass(); });
   mlir::registerPass([] { return createExpandThreadPass(); });
+  mlir::registerPass([] { return createExpandMathPass(); });
 }
 
 } // namespace qd

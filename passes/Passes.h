@@ -50,6 +50,10 @@ std::unique_ptr<mlir::Pass> createCheckLimitsPass(const Target &target = {});
 /// -expand-thread: the target carries out what is left of a thread's own ops.
 std::unique_ptr<mlir::Pass> createExpandThreadPass(const Target &target = {});
 
+/// -expand-math: functions of math are arithmetic that gives the same bits on every target, or approximations of a
+/// GPU where an op allows that.
+std::unique_ptr<mlir::Pass> createExpandMathPass(const Target &target = {});
+
 /// Makes the passes known to qdc-opt by their flags.
 void registerPasses();
 

@@ -51,8 +51,6 @@ llvm::ArrayRef<LibraryCall> getLibraryCalls() {
       {"memcpy", addressOf<void *(void *, const void *, size_t)>(std::memcpy)},
       {"memmove", addressOf<void *(void *, const void *, size_t)>(std::memmove)},
       {"memset", addressOf<void *(void *, int, size_t)>(std::memset)},
-      {"fmod", addressOf<double(double, double)>(::fmod)},
-      {"fmodf", addressOf<float(float, float)>(::fmodf)},
       {"fma", addressOf<double(double, double, double)>(::fma)},
       {"fmaf", addressOf<float(float, float, float)>(::fmaf)},
       {"round", addressOf<double(double)>(::round)},

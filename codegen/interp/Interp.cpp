@@ -1,13 +1,15 @@
 //===- Interp.cpp - the reference interpreter -----------------------------------------------------===//
 //
-// Purpose: runs QIR as written, with checks; what it computes is what QIR means.
-// Input: a verified module, before any expansion. Output: a HostProgram. It keeps a copy of the module, whose
+// Purpose: runs QIR as written, with checks; what it computes is what QIR means. Functions that have no exact results
+// mean what their expansion computes.
+// Input: a verified module, before any other expansion. Output: a HostProgram. It keeps a copy of the module, whose
 // context must outlive it.
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/HostProgram.h"
 #include "codegen/interp/Machine.h"
+#include "passes/ExpandMath.h"
 #include "passes/InlineCalls.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -89,6 +91,7 @@ public:
   LogicalResult load(const Target &target) {
     if (failed(checkCalls(*module)))
       return failure();
+    keepExactAndExpandMath(*module);
     for (KernelOp kernel : module->getOps<KernelOp>()) {
       FailureOr<std::unique_ptr<Code>> code = loadKernel(kernel, target);
       if (failed(code))

@@ -1,7 +1,7 @@
 //===- Math.cpp - mathematical functions ----------------------------------------------------------===//
 //
-// Rounding, classification, sqrt and fma are exact to the last bit. The transcendental functions are the host's
-// double-precision ones, rounded to the op's type: for types narrower than f64 right but for rare ties.
+// Rounding, classification, sqrt and fma are exact to the last bit. Other functions have been expanded before; those
+// without an expansion, which no target has, are the host's double-precision ones, rounded to the op's type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,18 +61,6 @@ template <double (*function)(double)> static MaybeFloat unary(Operation *, Float
   return fromDouble(function(toDouble(in[0])), in[0].getSemantics());
 }
 
-template <double (*function)(double, double)> static MaybeFloat binary(Operation *, Floats in) {
-  return fromDouble(function(toDouble(in[0]), toDouble(in[1])), in[0].getSemantics());
-}
-
-static double rsqrt(double value) { return 1 / std::sqrt(value); }
-
-static void fpowi(Thread &thread) {
-  APFloat base = toFloat(thread.in[0].bits, thread.inType(0));
-  int64_t exponent = toInt(thread.in[1].bits, thread.inType(1)).getSExtValue();
-  thread.out[0] = LaneValue::of(fromDouble(std::pow(toDouble(base), double(exponent)), base.getSemantics()));
-}
-
 /// Wraps around; a negative power is the integer part of the quotient, and of zero it is poison.
 static MaybeInt ipowi(Operation *, Ints in) {
   APInt base = in[0], power = in[1], one(base.getBitWidth(), 1), result = one;
@@ -107,32 +95,10 @@ void addMathRules(RuleTable &table) {
 
   // The square root of a double, rounded again, is that of the narrower type.
   table.addFloats<math::SqrtOp>(unary<std::sqrt>);
-  table.addFloats<math::RsqrtOp>(unary<rsqrt>);
-  table.addFloats<math::CbrtOp>(unary<std::cbrt>);
-  table.addFloats<math::ExpOp>(unary<std::exp>);
-  table.addFloats<math::Exp2Op>(unary<std::exp2>);
-  table.addFloats<math::ExpM1Op>(unary<std::expm1>);
-  table.addFloats<math::LogOp>(unary<std::log>);
-  table.addFloats<math::Log2Op>(unary<std::log2>);
-  table.addFloats<math::Log10Op>(unary<std::log10>);
-  table.addFloats<math::Log1pOp>(unary<std::log1p>);
-  table.addFloats<math::SinOp>(unary<std::sin>);
-  table.addFloats<math::CosOp>(unary<std::cos>);
-  table.addFloats<math::TanOp>(unary<std::tan>);
-  table.addFloats<math::AsinOp>(unary<std::asin>);
-  table.addFloats<math::AcosOp>(unary<std::acos>);
-  table.addFloats<math::AtanOp>(unary<std::atan>);
-  table.addFloats<math::SinhOp>(unary<std::sinh>);
-  table.addFloats<math::CoshOp>(unary<std::cosh>);
-  table.addFloats<math::TanhOp>(unary<std::tanh>);
   table.addFloats<math::AsinhOp>(unary<std::asinh>);
   table.addFloats<math::AcoshOp>(unary<std::acosh>);
   table.addFloats<math::AtanhOp>(unary<std::atanh>);
-  table.addFloats<math::ErfOp>(unary<std::erf>);
   table.addFloats<math::ErfcOp>(unary<std::erfc>);
-  table.addFloats<math::Atan2Op>(binary<std::atan2>);
-  table.addFloats<math::PowFOp>(binary<std::pow>);
-  table.addStrict<math::FPowIOp>(fpowi);
   table.addInts<math::IPowIOp>(ipowi);
 }
 

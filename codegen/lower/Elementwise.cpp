@@ -51,7 +51,6 @@ struct Row {
   const char *name;
   Lower lower;
   unsigned code;
-  bool needsLibrary = false; ///< LLVM calls the C library for it; what it expands to without one is inexact
 };
 } // namespace
 
@@ -209,7 +208,6 @@ static constexpr Row rows[] = {
     {"arith.subf", binary, Instruction::FSub},
     {"arith.mulf", binary, Instruction::FMul},
     {"arith.divf", binary, Instruction::FDiv},
-    {"arith.remf", binary, Instruction::FRem, /*needsLibrary=*/true},
     {"arith.negf", negate, 0},
     {"arith.minnumf", intrinsic, Intrinsic::minnum},
     {"arith.maxnumf", intrinsic, Intrinsic::maxnum},
@@ -259,10 +257,8 @@ static const Row *findRow(OperationName name) {
   return index.lookup(name.getStringRef());
 }
 
-bool isElementwise(OperationName name, bool hasLibrary) {
-  if (const Row *row = findRow(name))
-    return hasLibrary || !row->needsLibrary;
-  return name.getStringRef() == arith::ConstantOp::getOperationName();
+bool isElementwise(OperationName name) {
+  return findRow(name) || name.getStringRef() == arith::ConstantOp::getOperationName();
 }
 
 /// The op's own fast-math flags, as LLVM has them.

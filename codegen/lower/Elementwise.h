@@ -22,8 +22,8 @@ llvm::Type *convertScalarType(llvm::LLVMContext &context, mlir::Type type);
 /// The LLVM constant of an integer or float attribute.
 llvm::Constant *convertConstant(llvm::LLVMContext &context, mlir::TypedAttr value);
 
-/// Whether `lowerElementwise` has a right lowering of the op; `hasLibrary` where the target has C's math library.
-bool isElementwise(mlir::OperationName name, bool hasLibrary = true);
+/// Whether `lowerElementwise` has a lowering of the op.
+bool isElementwise(mlir::OperationName name);
 
 /// Lowers one op; `operands` are all scalars or all vectors of one length. Appends one value a result and returns
 /// true, or returns false where the op is not elementwise. `arith.constant` gives a scalar.

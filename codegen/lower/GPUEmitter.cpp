@@ -147,7 +147,7 @@ static Lowering findLowering(Operation *op, const Target &target) {
   static const llvm::StringMap<LoweringRow> index = [] {
     llvm::StringMap<LoweringRow> map;
     for (auto rows : {getIndexLowerings(), getMemoryLowerings(), getAtomicLowerings(), getBlockLowerings(),
-                      getGridLowerings(), getSubgroupLowerings(), getThreadLowerings()})
+                      getGridLowerings(), getSubgroupLowerings(), getThreadLowerings(), getApproximationLowerings()})
       for (const LoweringRow &row : rows)
         map[row.name] = row;
     return map;
@@ -170,7 +170,7 @@ LogicalResult GPUEmitter::emitOp(Operation *op) {
   if (isa<scf::WhileOp>(op))
     return emitScfWhile(op);
 
-  if (!isElementwise(op->getName(), /*hasLibrary=*/false))
+  if (!isElementwise(op->getName()))
     return op->emitOpError() << "is not supported on " << target.str();
   SmallVector<llvm::Value *> lowered, results;
   for (OpOperand &operand : op->getOpOperands()) {

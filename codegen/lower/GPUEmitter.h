@@ -39,6 +39,7 @@ llvm::ArrayRef<LoweringRow> getBlockLowerings();
 llvm::ArrayRef<LoweringRow> getGridLowerings();
 llvm::ArrayRef<LoweringRow> getSubgroupLowerings();
 llvm::ArrayRef<LoweringRow> getThreadLowerings();
+llvm::ArrayRef<LoweringRow> getApproximationLowerings();
 
 /// What `qd.block.sync` becomes.
 void emitBlockSync(GPUEmitter &e);

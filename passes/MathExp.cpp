@@ -1,0 +1,125 @@
+//===- MathExp.cpp - exponential functions, and the hyperbolic ones ---------------------===//
+//
+// exp(x) = 2^n * exp(r): n is the integer nearest to x / log(2), and r, within +-log(2)/2, is x less n*log(2). The
+// latter comes in two parts whose products with n are exact. A polynomial gives exp(r), and n goes into the exponent's
+// bits.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/MathFunctions.h"
+
+namespace qd::math {
+
+namespace {
+/// x = n * log(2) + r, for |x| < 2000.
+template <unsigned W> struct Reduced {
+  Real<W> r, n;
+  Int<W> shifted; ///< n where a number has its exponent
+};
+} // namespace
+
+template <unsigned W> static Reduced<W> reduce(Real<W> x) {
+  Real<W> sum = x * log2e + Format<W>::toInteger;
+  Real<W> n = sum - Format<W>::toInteger;
+  Real<W> r = minusExact(minusExact(x, n, Tables<W>::ln2[0]), n, Tables<W>::ln2[1]);
+  return {r, n, toBits(sum) << Format<W>::fractionBits};
+}
+
+/// p * 2^n for p near 1, rounded once where that is subnormal: n is taken apart as n + 100 and -100.
+template <unsigned W> static Real<W> scale(Real<W> p, Int<W> shifted, Bool isNegative) {
+  constexpr int64_t up = int64_t(100) << Format<W>::fractionBits, down = -(int64_t(2) << Format<W>::fractionBits);
+  Int<W> step = select(isNegative, up, constant(shifted, down));
+  return fromBits(toBits(p) + shifted + step) * select(isNegative, 0x1p-100, constant(p, 4));
+}
+
+/// Puts in the values where x is so far from zero that the result is infinity or zero, and NaN where x is that.
+template <unsigned W> static Real<W> limit(Real<W> result, Real<W> x, double largest, double least) {
+  return select(x < least, 0, select(x < largest, result, x * Format<W>::largestPower));
+}
+
+template <unsigned W> static Real<W> expOfReduced(Real<W> r) { return r * r * evaluate(Tables<W>::exp, r) + r + 1; }
+
+template <unsigned W> Real<W> buildExp(Real<W> x) {
+  Reduced<W> e = reduce(x);
+  return limit(scale(expOfReduced(e.r), e.shifted, x < 0), x, W == 32 ? 89 : 710, W == 32 ? -104 : -746);
+}
+
+template <unsigned W> static Real<W> exp2OfReduced(Real<W> r) { return r * evaluate(Tables<W>::exp2, r) + 1; }
+
+template <unsigned W> Real<W> buildExp2(Real<W> x) {
+  Real<W> sum = x + Format<W>::toInteger;
+  Real<W> r = x - (sum - Format<W>::toInteger);
+  Int<W> shifted = toBits(sum) << Format<W>::fractionBits;
+  return limit(scale(exp2OfReduced(r), shifted, x < 0), x, W == 32 ? 128 : 1024, W == 32 ? -150 : -1075);
+}
+
+template <unsigned W> Real<W> buildExp2OfSum(Real<W> high, Real<W> low) {
+  Real<W> sum = high + Format<W>::toInteger;
+  Real<W> r = high - (sum - Format<W>::toInteger) + low;
+  Real<W> result = scale(exp2OfReduced(r), toBits(sum) << Format<W>::fractionBits, high < 0);
+  return select(high < (W == 32 ? -151 : -1076), 0, select(high > (W == 32 ? 129 : 1025), infinity, result));
+}
+
+/// exp(x) - 1 = 2^n * (exp(r) - 1) + (2^n - 1). Half of it is computed, which does not overflow too early.
+template <unsigned W> Real<W> buildExpM1(Real<W> x) {
+  // Below this the result is -1, and 2^n would leave the normal numbers.
+  constexpr double least = W == 32 ? -60 : -600;
+  Real<W> above = select(x < least, least, x);
+  Reduced<W> e = reduce(above);
+  Real<W> inner = e.r * e.r * evaluate(Tables<W>::expm1, e.r) + e.r;
+  Real<W> half = fromBits(e.shifted + ((Format<W>::bias - 1) << Format<W>::fractionBits));
+  Real<W> result = (half * inner + (half - 0.5)) * 2;
+  result = select(e.n == 0, inner, result);
+  return copySign(select(x < (W == 32 ? 89 : 710), result, x * Format<W>::largestPower), x);
+}
+
+/// exp(x) / 2 for x >= 0 whose hyperbolic functions are finite.
+template <unsigned W> static Real<W> halfExp(Real<W> x) {
+  Reduced<W> e = reduce(x);
+  return fromBits(toBits(expOfReduced(e.r)) + e.shifted - (int64_t(3) << Format<W>::fractionBits)) * 4;
+}
+
+/// Where the hyperbolic functions have long been infinite.
+template <unsigned W> static constexpr double hyperbolicLimit = W == 32 ? 90 : 711;
+
+template <unsigned W> Real<W> buildSinh(Real<W> x) {
+  Real<W> a = abs(x), z = a * a;
+  Real<W> small = a * z * evaluate(Tables<W>::sinh, z) + a;
+  Real<W> half = halfExp(a);
+  Real<W> large = half - 0.25 / half;
+  large = select(a < hyperbolicLimit<W>, large, a * Format<W>::largestPower);
+  return copySign(select(a < 1.0, small, large), x);
+}
+
+template <unsigned W> Real<W> buildCosh(Real<W> x) {
+  Real<W> a = abs(x), half = halfExp(a);
+  return select(a < hyperbolicLimit<W>, half + 0.25 / half, a * Format<W>::largestPower);
+}
+
+/// 1 - 2 / (exp(2x) + 1), and a polynomial where that would cancel.
+template <unsigned W> Real<W> buildTanh(Real<W> x) {
+  Real<W> a = abs(x), z = a * a;
+  Real<W> small = a * z * evaluate(Tables<W>::tanh, z) + a;
+  Real<W> twice = a * 2;
+  Reduced<W> e = reduce(twice);
+  Real<W> exp = fromBits(toBits(expOfReduced(e.r)) + e.shifted);
+  Real<W> large = 1 - 2 / (exp + 1);
+  // From here on the result is 1; NaN stays what it is.
+  large = select(a > 20.0, 1, large);
+  Real<W> result = select(a < (W == 32 ? 0.625 : 0.5), small, large);
+  return copySign(select(isNaN(x), x, result), x);
+}
+
+#define INSTANTIATE(W)                                                                                                 \
+  template Real<W> buildExp2OfSum(Real<W>, Real<W>);                                                                   \
+  template Real<W> buildExp(Real<W>);                                                                                  \
+  template Real<W> buildExp2(Real<W>);                                                                                 \
+  template Real<W> buildExpM1(Real<W>);                                                                                \
+  template Real<W> buildSinh(Real<W>);                                                                                 \
+  template Real<W> buildCosh(Real<W>);                                                                                 \
+  template Real<W> buildTanh(Real<W>);
+INSTANTIATE(32)
+INSTANTIATE(64)
+#undef INSTANTIATE
+
+} // namespace qd::math
