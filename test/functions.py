@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
 """Functions of math on every executor: the same bits everywhere, near the right value, and right at special operands.
 
-usage: functions.py --bin FOLDER [--only LIST] [--samples N] [--seed N] [--venv FOLDER] [-v]
+usage: functions.py --bin FOLDER [--only LIST] [--ops LIST] [--samples N] [--seed N] [--venv FOLDER] [-v]
+                    [--pack FOLDER [--no-subnormals TYPES]]
 
 Operands are special values, every pair of them for functions of two, and random ones from three ranges. What one
 executor computes all others must compute to the bit, NaNs aside; and what the C library computes in f64 must be within
-the bound: BOUND units in the last place, or for remainders and integer powers none. --only names executors as run.py
-does.
+the bound: BOUND units in the last place, or for remainders none. --only names executors as run.py does, --ops
+beginnings of op names.
+
+--pack writes what the first executor computed, and bundles for TARGETS, for a machine that has a GPU but no compiler:
+there `python3 run.py cuda vulkan` compares to the bit. --no-subnormals leaves out subnormal operands and results of
+these types, as for a Vulkan device that takes them for zeros.
 """
 import argparse
 import concurrent.futures
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +35,7 @@ import scalars  # noqa: E402
 # Units in the last place. The C library's own errors of f64 are up to one unit more.
 BOUND = {"f16": 0.51, "bf16": 0.51, "f32": 2, "f64": 5}
 TYPES = ["f32", "f64", "f16", "bf16"]
+TARGETS = {"cuda": "nvptx:sm_90", "vulkan": "spirv@32"}
 
 
 def each(function):
@@ -149,19 +156,53 @@ class Case:
         return ", ".join(float(v[at]).hex() for v in self.inputs)
 
 
+def launch(case, folder, ending):
+    """A line of qdc-run's list of launches."""
+    count = len(case.inputs[0])
+    words = ["-kernel=" + case.name, "-grid=%d" % -(-count // 64)]
+    words += ["%s=@%s.%s.npy" % (letter, os.path.join(folder, case.name), letter) for letter in "ab"[:case.arity]]
+    return " ".join(words + ["n=%d" % count, "y=zeros:%s:%d" % (case.type, count), ending]) + "\n"
+
+
+def write(cases, folder):
+    with open(os.path.join(folder, "k.qir"), "w") as file:
+        file.write("".join(kernel(c.name, c.op, c.type, c.arity) for c in cases))
+    for case in cases:
+        for letter, values in zip("ab", case.inputs):
+            np.save(os.path.join(folder, "%s.%s.npy" % (case.name, letter)), scalars.to_storage(case.type, values))
+
+
+def is_subnormal(type, values):
+    return (values != 0) & (np.abs(values) < 2.0 ** scalars.FORMATS[type][1])
+
+
+@np.errstate(all="ignore")
+def pack(cases, results, folder, binaries, no_subnormals):
+    os.makedirs(folder)
+    for case, got in zip(cases, results):
+        if case.type in no_subnormals:
+            arrays = [*case.inputs, scalars.from_storage(case.type, got)]
+            keep = ~np.any([is_subnormal(case.type, a.astype(np.float64)) for a in arrays], axis=0)
+            case.inputs, got = [v[keep] for v in case.inputs], got[keep]
+        np.save(os.path.join(folder, case.name + ".y.npy"), got)
+    write(cases, folder)
+    for device, target in TARGETS.items():
+        bundle = os.path.join(folder, "functions.%s.qdb" % device)
+        subprocess.run([os.path.join(binaries, "qdc"), os.path.join(folder, "k.qir"), "-target=" + target,
+                        "--strip-qir", "--emit=qdb", "-o", bundle], check=True)
+        with open(bundle + ".list", "w") as file:
+            file.writelines(launch(case, "", "-expect y=@%s.y.npy" % case.name) for case in cases)
+    with open(os.path.join(folder, "index"), "w") as file:
+        file.writelines("%s functions.%s.qdb\n" % (device, device) for device in TARGETS)
+    shutil.copy(os.path.join(binaries, "qdc-run"), folder)
+    shutil.copy(os.path.join(HERE, "sweep", "run_pack.py"), os.path.join(folder, "run.py"))
+
+
 def run(qdc_run, executor, cases, folder):
     """The results of one executor, or why there are none."""
     place = tempfile.mkdtemp(dir=folder)
-    lines = []
-    for case in cases:
-        count = len(case.inputs[0])
-        words = ["-kernel=" + case.name, "-grid=%d" % -(-count // 64)]
-        words += ["%s=@%s.%s.npy" % (letter, os.path.join(folder, case.name), letter) for letter in "ab"[:case.arity]]
-        words += ["n=%d" % count, "y=zeros:%s:%d" % (case.type, count)]
-        words += ["-out y=%s.npy" % os.path.join(place, case.name)]
-        lines.append(" ".join(words))
     with open(os.path.join(place, "list"), "w") as file:
-        file.write("\n".join(lines) + "\n")
+        file.writelines(launch(c, folder, "-out y=%s.npy" % os.path.join(place, c.name)) for c in cases)
     command = [qdc_run, os.path.join(folder, "k.qir"), "-device=" + executor.device,
                "--launches=" + os.path.join(place, "list")]
     done = subprocess.run(command + list(executor.options), env={**os.environ, **executor.env}, timeout=600,
@@ -188,6 +229,8 @@ def main():
     parser.add_argument("--ops", default="")
     parser.add_argument("--samples", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pack")
+    parser.add_argument("--no-subnormals", default="")
     parser.add_argument("--venv")
     parser.add_argument("-v", action="store_true")
     options = parser.parse_args()
@@ -200,11 +243,7 @@ def main():
              if op.startswith(wanted or "")]
     worst, failures, chosen = {}, 0, choose(options.only, present)
     with tempfile.TemporaryDirectory() as folder:
-        with open(os.path.join(folder, "k.qir"), "w") as file:
-            file.write("".join(kernel(c.name, c.op, c.type, c.arity) for c in cases))
-        for case in cases:
-            for letter, values in zip("ab", case.inputs):
-                np.save(os.path.join(folder, "%s.%s.npy" % (case.name, letter)), scalars.to_storage(case.type, values))
+        write(cases, folder)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             outcomes = list(pool.map(lambda e: run(qdc_run, e, cases, folder), chosen))
     for executor, (results, refusal) in zip(chosen, outcomes):
@@ -218,6 +257,8 @@ def main():
             if failure:
                 failures += 1
                 print("%s: %s: %s" % (executor.name, case.name, failure))
+    if options.pack and not failures:
+        pack(cases, outcomes[0][0], options.pack, options.bin, options.no_subnormals.split(","))
     if options.v:
         print("\n".join("%-16s %.3f" % pair for pair in worst.items()))
     print("%d functions on %s: %d failures" % (len(cases), ", ".join(e.name for e in chosen), failures))
