@@ -36,19 +36,6 @@ using Predicate = arith::CmpIPredicate;
 /// What threads load themselves and combine without a move between lanes.
 static constexpr int32_t fewValues = 4;
 
-/// Neighbours first, as in a tree.
-static Values combineRow(const LaneBuilder &at, const Combiner &combiner, SmallVector<Values> values) {
-  while (values.size() > 1) {
-    SmallVector<Values> pairs;
-    for (size_t i = 0; i + 1 < values.size(); i += 2)
-      pairs.push_back(combiner.combine(at.b, at.loc, values[i], values[i + 1]));
-    if (values.size() % 2)
-      pairs.push_back(values.back());
-    values = std::move(pairs);
-  }
-  return values.front();
-}
-
 /// Combines the values of the first `count` lanes of the own subgroup, which has at least as many.
 static Values buildReduceLanes(const LaneBuilder &at, const Combiner &combiner, Values values, int32_t count,
                                bool toAll) {

@@ -25,6 +25,9 @@ namespace qd {
 
 using Predicate = arith::CmpIPredicate;
 
+/// Totals that each lane loads itself.
+static constexpr int32_t fewTotals = 8;
+
 namespace {
 /// Builds the expansion of one op.
 class BlockScan {
@@ -53,6 +56,10 @@ private:
     return {std::move(packed), hasHead};
   }
 
+  Values finish(Values result, Values shifted, ValueRange carry, Value isEmpty, Value isOpen);
+  bool hasPads(const Runs &runs) const;
+  Values addUpPadded(const Stage &stage, int32_t pads);
+  Values finishPadded(Values result, Values shifted, ValueRange carry, Value isEmpty);
   Value isBelow(Value place) { return at.compare(Predicate::ult, place, subgroup); }
   Carry append(const Carry &carry, const Carry &next, Value place);
   Values addUp(const Stage &stage, const Runs &runs);
@@ -113,8 +120,7 @@ Values BlockScan::addUpByLanes(const Stage &stage, const Runs &runs) {
 }
 
 Values BlockScan::addUp(const Stage &stage, const Runs &runs) {
-  constexpr int32_t few = 8;
-  if (runs.count > few)
+  if (runs.count > fewTotals)
     return addUpByLanes(stage, runs);
   SmallVector<Values> totals;
   for (int32_t i = 0; i < runs.count; ++i)
@@ -123,6 +129,53 @@ Values BlockScan::addUp(const Stage &stage, const Runs &runs) {
   for (int32_t i = 1; i < runs.count; ++i)
     carry = append(carry, unpack(totals[i]), at.constant(i));
   return carry.values;
+}
+
+/// The subgroup's scan with what is carried to it.
+Values BlockScan::finish(Values result, Values shifted, ValueRange carry, Value isEmpty, Value isOpen) {
+  auto applies = [&]() -> Value {
+    Value isHigher = at.compare(Predicate::ne, subgroup, int64_t(0));
+    return isOpen ? at.create<arith::AndIOp>(isHigher, isOpen) : isHigher;
+  };
+  auto joins = [&]() -> Value {
+    return isEmpty ? at.create<arith::AndIOp>(applies(), at.create<arith::XOrIOp>(isEmpty, at.constant(-1, isEmpty.getType()))) : applies();
+  };
+  if (isEmpty)
+    result = shifted;
+  Values combined = combiner.combineWhere(at.b, at.loc, joins, carry, result);
+  if (isEmpty) {
+    combined = at.select(isEmpty, carry, combined);
+    result = at.select(isEmpty, combiner.getIdentity(at.b, at.loc, ValueRange(own).getTypes()), result);
+  }
+  return at.select(applies(), combined, result);
+}
+
+/// Selections of values of two words cost more than a few more loads: there the totals stand behind as many values
+/// that change nothing, and a window that ends before the own subgroup's total holds all that counts. The window
+/// starts at an even place, so that loads go in pairs; where it thereby lacks its last total, that is loaded by itself.
+bool BlockScan::hasPads(const Runs &runs) const {
+  return combiner.getKind() && !head && own.front().getType().getIntOrFloatBitWidth() > 32 && runs.count > 2 &&
+         runs.count <= fewTotals;
+}
+
+Values BlockScan::addUpPadded(const Stage &stage, int32_t pads) {
+  Value start = at.create<arith::AndIOp>(subgroup, int64_t(-2));
+  SmallVector<Values> totals;
+  for (int32_t i = 0; i < pads; ++i)
+    totals.push_back(stage.load(at, at.create<arith::AddIOp>(start, int64_t(i))));
+  Value isOdd = at.compare(Predicate::ne, start, subgroup);
+  Value end = at.create<arith::AddIOp>(subgroup, int64_t(pads - 1));
+  totals.push_back(stage.load(at, at.select(isOdd, end, at.constant(0)).front()));
+  return combineRow(at, combiner, std::move(totals));
+}
+
+Values BlockScan::finishPadded(Values result, Values shifted, ValueRange carry, Value isEmpty) {
+  if (!isEmpty)
+    return combiner.combine(at.b, at.loc, carry, result);
+  Values neutral = combiner.getNeutral(at.b, at.loc, own.front().getType());
+  Values combined = combiner.combine(at.b, at.loc, carry, at.select(isEmpty, neutral, shifted));
+  Value isFirst = at.compare(Predicate::eq, ThreadIndexOp::create(at.b, at.loc, at.i32), int64_t(0));
+  return at.select(isFirst, combiner.getIdentity(at.b, at.loc, ValueRange(own).getTypes()), combined);
 }
 
 Values BlockScan::scan(bool isExclusive) {
@@ -145,36 +198,27 @@ Values BlockScan::scan(bool isExclusive) {
   // Nobody is above the last subgroup, which may have no last lane.
   Runs runs(at.shape.getNumSubgroups() - 1, at.shape.getLeastLanes());
   Values told = total.pack();
-  int32_t elements = std::max(runs.getElements(), at.shape.getNumSubgroups());
+  int32_t pads = hasPads(runs) ? llvm::alignTo(runs.count, 2) : 0;
+  int32_t elements = pads + std::max(runs.getElements(), at.shape.getNumSubgroups());
   Stage stage = staging.acquire(at, user, ValueRange(told).getTypes(), elements);
   if (!stage)
     return {};
+  Value thread = ThreadIndexOp::create(at.b, at.loc, at.i32);
+  if (pads)
+    stage.store(at, combiner.getNeutral(at.b, at.loc, own.front().getType()), thread,
+                at.compare(Predicate::ult, thread, pads));
   Value isWriter = at.compare(Predicate::eq, LaneIdOp::create(at.b, at.loc, at.i32), int64_t(size - 1));
-  stage.store(at, told, subgroup, isWriter);
+  stage.store(at, told, pads ? at.create<arith::AddIOp>(subgroup, int64_t(pads)) : subgroup, isWriter);
   staging.publish(at, stage);
 
-  Values result = total.values;
   Value isEmpty;
   if (isExclusive && !subtracts) {
-    result = shifted.empty() ? at.shift<ShuffleUpOp>(result, 1, size, combiner.takesPoison()) : shifted;
+    if (shifted.empty())
+      shifted = at.shift<ShuffleUpOp>(total.values, 1, size, combiner.takesPoison());
     isEmpty = at.compare(Predicate::eq, below, int64_t(0));
   }
-  Values carry = addUp(stage, runs);
-  auto applies = [&]() -> Value {
-    Value isHigher = at.compare(Predicate::ne, subgroup, int64_t(0));
-    return isOpen ? at.create<arith::AndIOp>(isHigher, isOpen) : isHigher;
-  };
-  auto joins = [&]() -> Value {
-    if (!isEmpty)
-      return applies();
-    return at.create<arith::AndIOp>(applies(), at.create<arith::XOrIOp>(isEmpty, at.constant(-1, isEmpty.getType())));
-  };
-  Values combined = combiner.combineWhere(at.b, at.loc, joins, carry, result);
-  if (isEmpty) {
-    combined = at.select(isEmpty, carry, combined);
-    result = at.select(isEmpty, combiner.getIdentity(at.b, at.loc, ValueRange(own).getTypes()), result);
-  }
-  result = at.select(applies(), combined, result);
+  Values result = pads ? finishPadded(total.values, shifted, addUpPadded(stage, pads), isEmpty)
+                       : finish(total.values, shifted, addUp(stage, runs), isEmpty, isOpen);
   return subtracts ? Values(combiner.remove(at.b, at.loc, result.front(), own.front())) : result;
 }
 

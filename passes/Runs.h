@@ -55,6 +55,19 @@ struct Runs {
   }
 };
 
+/// Combines values that each lane has: neighbours first, as in a tree.
+inline Values combineRow(const LaneBuilder &at, const Combiner &combiner, llvm::SmallVector<Values> values) {
+  while (values.size() > 1) {
+    llvm::SmallVector<Values> pairs;
+    for (size_t i = 0; i + 1 < values.size(); i += 2)
+      pairs.push_back(combiner.combine(at.b, at.loc, values[i], values[i + 1]));
+    if (values.size() % 2)
+      pairs.push_back(values.back());
+    values = std::move(pairs);
+  }
+  return values.front();
+}
+
 } // namespace qd
 
 #endif
