@@ -8,9 +8,10 @@
 //   qd.store %s, %totals[%subgroup] if LAST LANE   qd.block.sync
 //   %carry = TOTALS OF THE SUBGROUPS BELOW   %r = FIRST SUBGROUP ? %s : %carry + %s
 //
-// Every subgroup adds up those below for itself, so that there is one barrier: few totals one after the other, more by a
-// scan of lanes, each of which takes a run of neighbouring totals where there are not enough of them. In segments a
-// carry starts anew at each subgroup with a head, and only reaches lanes that have no head below them.
+// Every subgroup adds up those below for itself, so that there is one barrier: few totals one after the other, or of
+// two words without selects, from a row that begins with neutral values; more by a scan of lanes, each of which takes a
+// run of neighbouring totals where there are not enough of them. In segments a carry starts anew at each subgroup with
+// a head, and only reaches lanes that have no head below them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,14 +57,14 @@ private:
     return {std::move(packed), hasHead};
   }
 
-  Values finish(Values result, Values shifted, ValueRange carry, Value isEmpty, Value isOpen);
-  bool hasPads(const Runs &runs) const;
-  Values addUpPadded(const Stage &stage, int32_t pads);
-  Values finishPadded(Values result, Values shifted, ValueRange carry, Value isEmpty);
   Value isBelow(Value place) { return at.compare(Predicate::ult, place, subgroup); }
   Carry append(const Carry &carry, const Carry &next, Value place);
   Values addUp(const Stage &stage, const Runs &runs);
   Values addUpByLanes(const Stage &stage, const Runs &runs);
+  Values finish(Values result, ValueRange carry, Value isEmpty, Value isOpen);
+  bool hasPads(const Runs &runs) const;
+  Values addUpPadded(const Stage &stage, int32_t pads);
+  Values finishPadded(Values result, ValueRange carry, Value isEmpty);
 
   const LaneBuilder &at;
   Operation *user;
@@ -131,17 +132,18 @@ Values BlockScan::addUp(const Stage &stage, const Runs &runs) {
   return carry.values;
 }
 
-/// The subgroup's scan with what is carried to it.
-Values BlockScan::finish(Values result, Values shifted, ValueRange carry, Value isEmpty, Value isOpen) {
+/// The subgroup's scan with what is carried to it; `result` is exclusive where `isEmpty`, of the lanes with nothing
+/// below them in their subgroup, is given.
+Values BlockScan::finish(Values result, ValueRange carry, Value isEmpty, Value isOpen) {
   auto applies = [&]() -> Value {
     Value isHigher = at.compare(Predicate::ne, subgroup, int64_t(0));
     return isOpen ? at.create<arith::AndIOp>(isHigher, isOpen) : isHigher;
   };
   auto joins = [&]() -> Value {
-    return isEmpty ? at.create<arith::AndIOp>(applies(), at.create<arith::XOrIOp>(isEmpty, at.constant(-1, isEmpty.getType()))) : applies();
+    if (!isEmpty)
+      return applies();
+    return at.create<arith::AndIOp>(applies(), at.create<arith::XOrIOp>(isEmpty, at.constant(-1, isEmpty.getType())));
   };
-  if (isEmpty)
-    result = shifted;
   Values combined = combiner.combineWhere(at.b, at.loc, joins, carry, result);
   if (isEmpty) {
     combined = at.select(isEmpty, carry, combined);
@@ -169,11 +171,12 @@ Values BlockScan::addUpPadded(const Stage &stage, int32_t pads) {
   return combineRow(at, combiner, std::move(totals));
 }
 
-Values BlockScan::finishPadded(Values result, Values shifted, ValueRange carry, Value isEmpty) {
+/// As `finish`.
+Values BlockScan::finishPadded(Values result, ValueRange carry, Value isEmpty) {
   if (!isEmpty)
     return combiner.combine(at.b, at.loc, carry, result);
   Values neutral = combiner.getNeutral(at.b, at.loc, own.front().getType());
-  Values combined = combiner.combine(at.b, at.loc, carry, at.select(isEmpty, neutral, shifted));
+  Values combined = combiner.combine(at.b, at.loc, carry, at.select(isEmpty, neutral, result));
   Value isFirst = at.compare(Predicate::eq, ThreadIndexOp::create(at.b, at.loc, at.i32), int64_t(0));
   return at.select(isFirst, combiner.getIdentity(at.b, at.loc, ValueRange(own).getTypes()), combined);
 }
@@ -203,22 +206,23 @@ Values BlockScan::scan(bool isExclusive) {
   Stage stage = staging.acquire(at, user, ValueRange(told).getTypes(), elements);
   if (!stage)
     return {};
-  Value thread = ThreadIndexOp::create(at.b, at.loc, at.i32);
-  if (pads)
-    stage.store(at, combiner.getNeutral(at.b, at.loc, own.front().getType()), thread,
-                at.compare(Predicate::ult, thread, pads));
+  if (pads) {
+    Value thread = ThreadIndexOp::create(at.b, at.loc, at.i32);
+    Values neutral = combiner.getNeutral(at.b, at.loc, own.front().getType());
+    stage.store(at, neutral, thread, at.compare(Predicate::ult, thread, int64_t(pads)));
+  }
   Value isWriter = at.compare(Predicate::eq, LaneIdOp::create(at.b, at.loc, at.i32), int64_t(size - 1));
   stage.store(at, told, pads ? at.create<arith::AddIOp>(subgroup, int64_t(pads)) : subgroup, isWriter);
   staging.publish(at, stage);
 
+  Values result = total.values;
   Value isEmpty;
   if (isExclusive && !subtracts) {
-    if (shifted.empty())
-      shifted = at.shift<ShuffleUpOp>(total.values, 1, size, combiner.takesPoison());
+    result = shifted.empty() ? at.shift<ShuffleUpOp>(result, 1, size, combiner.takesPoison()) : shifted;
     isEmpty = at.compare(Predicate::eq, below, int64_t(0));
   }
-  Values result = pads ? finishPadded(total.values, shifted, addUpPadded(stage, pads), isEmpty)
-                       : finish(total.values, shifted, addUp(stage, runs), isEmpty, isOpen);
+  result = pads ? finishPadded(std::move(result), addUpPadded(stage, pads), isEmpty)
+                : finish(std::move(result), addUp(stage, runs), isEmpty, isOpen);
   return subtracts ? Values(combiner.remove(at.b, at.loc, result.front(), own.front())) : result;
 }
 

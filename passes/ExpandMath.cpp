@@ -23,13 +23,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/ExpandMath.h"
+
+#include "ir/RowIndex.h"
 #include "passes/FastMath.h"
 #include "passes/MathFunctions.h"
 #include "passes/Passes.h"
 #include "passes/TargetPass.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -94,12 +95,7 @@ static constexpr Row rows[] = {
 #undef QD_MATH_BINARY
 
 static const Row *findRow(OperationName name) {
-  static const llvm::StringMap<const Row *> index = [] {
-    llvm::StringMap<const Row *> map;
-    for (const Row &row : rows)
-      map[row.name] = &row;
-    return map;
-  }();
+  static const llvm::StringMap<const Row *> index = indexByName<Row>(rows);
   return index.lookup(name.getStringRef());
 }
 

@@ -170,10 +170,6 @@ def polynomials(width):
 # ---- the file ---------------------------------------------------------------------------------------------------
 
 def literal(value):
-    return mp_hex(value)
-
-
-def mp_hex(value):
     """A hexadecimal C++ literal of a number that a double holds."""
     return float(value).hex().replace("0x1.0000000000000p", "0x1p").replace("0x0.0p+0", "0.0")
 

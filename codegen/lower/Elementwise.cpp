@@ -2,9 +2,10 @@
 
 #include "codegen/lower/Elementwise.h"
 
+#include "ir/RowIndex.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/IR/Intrinsics.h"
 
 using namespace mlir;
@@ -248,12 +249,7 @@ static constexpr Row rows[] = {
 };
 
 static const Row *findRow(OperationName name) {
-  static const llvm::StringMap<const Row *> index = [] {
-    llvm::StringMap<const Row *> map;
-    for (const Row &row : rows)
-      map[row.name] = &row;
-    return map;
-  }();
+  static const llvm::StringMap<const Row *> index = indexByName<Row>(rows);
   return index.lookup(name.getStringRef());
 }
 
