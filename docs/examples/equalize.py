@@ -3,9 +3,9 @@
 
 usage: equalize.py PICTURE OUT.png QDC_RUN DEVICE...
 
-PICTURE is any that Pillow reads, made grey; OUT.png is the result. The kernels are histogram.qir and equalize.qir beside
-this file. Needs NumPy and Pillow. A device may carry a subgroup size, as in cpu@8. Ends with status 1 where a device
-finds other values than NumPy.
+PICTURE is any that Pillow reads, made grey; OUT.png is the result. The kernels are histogram.qir and equalize.qir
+beside this file. Needs NumPy and Pillow. A device may carry a subgroup size, as in cpu@8. Ends with status 1 where a
+device finds other values than NumPy.
 """
 import os
 import subprocess
