@@ -70,8 +70,12 @@ static float time(const std::function<void()> &launch) {
   return median(times);
 }
 
-int main(int, char **args) {
-  std::ifstream file(args[1]);
+int main(int numArgs, char **args) {
+  std::ifstream file(numArgs == 2 ? args[1] : "");
+  if (!file) {
+    std::printf("usage: functions functions.ptx\n");
+    return 2;
+  }
   std::string ptx((std::istreambuf_iterator<char>(file)), {});
   float *x, *y;
   check(cudaMalloc(&x, count * sizeof(float)), "cudaMalloc");

@@ -27,6 +27,8 @@ FUNCTIONS = {"exp": "%v", "log": "%v", "sin": "%v", "powf": "%v, %step"}
 
 
 def main():
+    if len(sys.argv) not in (3, 4):
+        sys.exit(__doc__)
     qdc, folder = sys.argv[1:3]
     chip = sys.argv[3] if len(sys.argv) > 3 else "sm_90"
     os.makedirs(folder, exist_ok=True)

@@ -389,6 +389,8 @@ def kernels():
 
 
 def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     out = sys.argv[1]
     os.makedirs(out, exist_ok=True)
     with open(os.path.join(out, "manifest.txt"), "w") as manifest:
