@@ -47,16 +47,21 @@ static std::string write(llvm::object::ImageKind image, llvm::object::OffloadKin
   return blob;
 }
 
-std::string packVariant(const Target &target, CodeKind kind, StringRef code, StringRef interface) {
+std::string packVariant(const Target &target, CodeKind kind, StringRef code, StringRef interface,
+                        size_t &offset) {
   const KindRow &row = getRow(kind);
   std::string size = std::to_string(target.subgroupSize);
-  return write(row.image, row.producer,
-               {{"triple", row.triple},
-                {"arch", target.chip->name},
-                {"qdb.version", bundleVersion},
-                {"subgroup_size", size},
-                {"qdb.interface", interface}},
-               code);
+  std::string entry = write(row.image, row.producer,
+                            {{"triple", row.triple},
+                             {"arch", target.chip->name},
+                             {"qdb.version", bundleVersion},
+                             {"subgroup_size", size},
+                             {"qdb.interface", interface}},
+                            code);
+  // Reading back what was just written cannot fail.
+  auto binary = llvm::cantFail(OffloadBinary::create(llvm::MemoryBufferRef(entry, "")));
+  offset = binary->getImage().data() - entry.data();
+  return entry;
 }
 
 /// Keeps of each file location the file's name, so that bytes do not depend on where the input lies.

@@ -20,8 +20,9 @@ constexpr const char *bundleVersion = "1";
 /// What a variant's code is.
 enum class CodeKind { PTX, Cubin, HSACO, SPIRV };
 
-/// One variant as a container entry.
-std::string packVariant(const Target &target, CodeKind kind, llvm::StringRef code, llvm::StringRef interface);
+/// One variant as a container entry, in which the code begins at `offset`.
+std::string packVariant(const Target &target, CodeKind kind, llvm::StringRef code, llvm::StringRef interface,
+                        size_t &offset);
 
 /// The QIR that all variants come from as an entry: bytecode without paths.
 std::string packQIR(mlir::ModuleOp module);

@@ -9,45 +9,128 @@
 #include "codegen/HostProgram.h"
 #include "codegen/Interface.h"
 #include "llvm/ADT/StringExtras.h"
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 using namespace llvm;
+
+static char *copyString(StringRef text) {
+  auto *copy = static_cast<char *>(malloc(text.size() + 1));
+  memcpy(copy, text.data(), text.size());
+  copy[text.size()] = 0;
+  return copy;
+}
 
 //===----------------------------------------------------------------------===//
 // Compiling
 //===----------------------------------------------------------------------===//
 
-struct qdcResult_ {
+/// The smallest structure that was ever published, and what any newer one is bounded by.
+template <typename Options>
+static bool readOptions(const Options *given, size_t oldest, Options &known) {
+  constexpr size_t most = 4096;
+  if (!given || given->structSize < oldest || given->structSize > most)
+    return false;
+  memcpy(&known, given, std::min<size_t>(given->structSize, sizeof known));
+  // Whoever sets what this library does not know expects an effect.
+  const auto *bytes = reinterpret_cast<const char *>(given);
+  return std::all_of(bytes + std::min<size_t>(given->structSize, sizeof known), bytes + given->structSize,
+                     [](char byte) { return byte == 0; });
+}
+
+/// Fills in as much of the defaults as the caller has room for.
+template <typename Options>
+static void writeOptions(Options defaults, Options *options, uint32_t structSize) {
+  memset(static_cast<void *>(options), 0, structSize);
+  defaults.structSize = structSize;
+  memcpy(static_cast<void *>(options), &defaults, std::min<size_t>(structSize, sizeof defaults));
+}
+
+constexpr size_t oldestCompileOptions = offsetof(qdcCompileOptions, divergent);
+constexpr size_t oldestHostOptions = sizeof(qdcHostOptions);
+
+/// "error: TEXT" as a result.
+static qd::CompileResult makeFailure(const char *text) {
   qd::CompileResult result;
+  result.messages.emplace_back();
+  result.messages.back().text = text;
+  result.diagnostics = std::string("error: ") + text + "\n";
+  return result;
+}
+
+struct qdcResult_ {
+  explicit qdcResult_(qd::CompileResult compiled) : result(std::move(compiled)) {
+    for (const qd::Message &message : result.messages) {
+      diagnostics.push_back(convert(message));
+      notes.emplace_back();
+      for (const qd::Message &note : message.notes)
+        notes.back().push_back(convert(note));
+    }
+    for (const qd::Variant &variant : result.variants)
+      variants.push_back({variant.target.c_str(), variant.kind.c_str(), result.data.data() + variant.offset,
+                          variant.size, variant.interface.c_str(), variant.statistics.c_str()});
+  }
+  qdcResult_(const qdcResult_ &) = delete;
+
+  static qdcDiagnostic convert(const qd::Message &message) {
+    return {uint32_t(message.severity), message.line, message.column, uint32_t(message.notes.size()),
+            message.file.c_str(), message.text.c_str(), message.excerpt.c_str()};
+  }
+
+  const qd::CompileResult result;
+  std::vector<qdcDiagnostic> diagnostics;
+  std::vector<std::vector<qdcDiagnostic>> notes;
+  std::vector<qdcVariant> variants;
 };
 
 uint32_t qdcApiVersion(void) { return QDC_API_VERSION; }
 
-void qdcInitCompileOptions(qdcCompileOptions *options) {
-  *options = {};
-  options->structSize = sizeof(qdcCompileOptions);
-  options->emit = "qdb";
-  options->optLevel = 2;
+const char *qdcVersionText(void) {
+  static const std::string text = qd::getVersionText();
+  return text.c_str();
+}
+
+char *qdcDescribeTargets(void) { return copyString(qd::describeTargets()); }
+
+void qdcInitCompileOptionsSized(qdcCompileOptions *options, uint32_t structSize) {
+  qdcCompileOptions defaults = {};
+  defaults.emit = "qdb";
+  defaults.optLevel = 2;
+  writeOptions(defaults, options, structSize);
+}
+
+void(qdcInitCompileOptions)(qdcCompileOptions *options) { qdcInitCompileOptionsSized(options, oldestCompileOptions); }
+
+static qd::CompileOptions convert(const qdcCompileOptions &options) {
+  qd::CompileOptions converted;
+  auto set = [](std::string &into, const char *text) {
+    if (text)
+      into = text;
+  };
+  for (StringRef target : split(options.targets ? options.targets : "", ','))
+    if (!target.empty())
+      converted.targets.push_back(target.str());
+  converted.emit = "qdb";
+  set(converted.emit, options.emit);
+  converted.subgroupSize = options.subgroupSize;
+  converted.optLevel = options.optLevel;
+  converted.stripQir = options.stripQir;
+  set(converted.blocks, options.blocks);
+  set(converted.divergent, options.divergent);
+  set(converted.remarks, options.remarks);
+  converted.statistics = options.statistics;
+  return converted;
 }
 
 qdcResult qdcCompile(const void *qir, size_t size, const char *name, const qdcCompileOptions *options) {
-  auto *result = new qdcResult_;
-  if (!options || options->structSize != sizeof(qdcCompileOptions)) {
-    result->result.diagnostics = "error: options were not set up by qdcInitCompileOptions\n";
-    return result;
-  }
-  qd::CompileOptions converted;
-  for (StringRef target : split(options->targets ? options->targets : "", ','))
-    if (!target.empty())
-      converted.targets.push_back(target.str());
-  converted.emit = options->emit ? options->emit : "qdb";
-  converted.subgroupSize = options->subgroupSize;
-  converted.optLevel = options->optLevel;
-  converted.stripQir = options->stripQir;
-  converted.blocks = options->blocks ? options->blocks : "";
-  result->result = qd::compile({static_cast<const char *>(qir), size}, name ? name : "<input>", converted);
-  return result;
+  qdcCompileOptions known = {};
+  if (!readOptions(options, oldestCompileOptions, known))
+    return new qdcResult_(makeFailure("options were not set up by qdcInitCompileOptions"));
+  return new qdcResult_(qd::compile({static_cast<const char *>(qir), size}, name ? name : "<input>", convert(known)));
 }
+
+void qdcResultFree(qdcResult result) { delete result; }
 
 int qdcResultOk(qdcResult result) { return result->result.ok; }
 
@@ -58,7 +141,32 @@ const void *qdcResultData(qdcResult result, size_t *size) {
 
 const char *qdcResultDiagnostics(qdcResult result) { return result->result.diagnostics.c_str(); }
 
-void qdcResultFree(qdcResult result) { delete result; }
+template <typename T>
+static const T *at(const std::vector<T> &values, size_t index) {
+  return index < values.size() ? &values[index] : nullptr;
+}
+
+size_t qdcResultNumDiagnostics(qdcResult result) { return result->diagnostics.size(); }
+
+const qdcDiagnostic *qdcResultDiagnostic(qdcResult result, size_t index) { return at(result->diagnostics, index); }
+
+const qdcDiagnostic *qdcResultNote(qdcResult result, size_t diagnostic, size_t index) {
+  const std::vector<qdcDiagnostic> *notes = at(result->notes, diagnostic);
+  return notes ? at(*notes, index) : nullptr;
+}
+
+size_t qdcResultNumVariants(qdcResult result) { return result->variants.size(); }
+
+const qdcVariant *qdcResultVariant(qdcResult result, size_t index) { return at(result->variants, index); }
+
+const qdcVariant *qdcResultFindVariant(qdcResult result, const char *target) {
+  for (const qdcVariant &variant : result->variants) {
+    StringRef rest(variant.target);
+    if (rest.consume_front(target) && (rest.empty() || rest.front() == ':' || rest.front() == '@'))
+      return &variant;
+  }
+  return nullptr;
+}
 
 //===----------------------------------------------------------------------===//
 // Running on this machine
@@ -70,18 +178,13 @@ struct qdcHostModule_ {
   std::unique_ptr<qd::HostProgram> program;
 };
 
-void qdcInitHostOptions(qdcHostOptions *options) {
-  *options = {};
-  options->structSize = sizeof(qdcHostOptions);
-  options->optLevel = 2;
+void qdcInitHostOptionsSized(qdcHostOptions *options, uint32_t structSize) {
+  qdcHostOptions defaults = {};
+  defaults.optLevel = 2;
+  writeOptions(defaults, options, structSize);
 }
 
-static char *copyString(StringRef text) {
-  auto *copy = static_cast<char *>(malloc(text.size() + 1));
-  memcpy(copy, text.data(), text.size());
-  copy[text.size()] = 0;
-  return copy;
-}
+void(qdcInitHostOptions)(qdcHostOptions *options) { qdcInitHostOptionsSized(options, oldestHostOptions); }
 
 static void giveDiagnostics(StringRef text, char **diagnostics) {
   if (diagnostics)
@@ -129,16 +232,30 @@ static bool load(qdcHostModule_ &host, StringRef qir, StringRef name, const qdcH
   return bool(host.program);
 }
 
-qdcHostModule qdcHostLoad(const void *qir, size_t size, const char *name, const qdcHostOptions *options,
-                          char **diagnostics) {
-  if (!options || options->structSize != sizeof(qdcHostOptions)) {
-    giveDiagnostics("error: options were not set up by qdcInitHostOptions\n", diagnostics);
+qdcHostModule qdcHostCompile(const void *qir, size_t size, const char *name, const qdcHostOptions *options,
+                             qdcResult *result) {
+  qdcHostOptions known = {};
+  if (!readOptions(options, oldestHostOptions, known)) {
+    *result = new qdcResult_(makeFailure("options were not set up by qdcInitHostOptions"));
     return nullptr;
   }
   auto host = std::make_unique<qdcHostModule_>();
-  bool ok = load(*host, StringRef(static_cast<const char *>(qir), size), name ? name : "<input>", *options);
-  giveDiagnostics(host->session.getDiagnostics(), diagnostics);
+  qd::CompileResult said;
+  said.ok = load(*host, StringRef(static_cast<const char *>(qir), size), name ? name : "<input>", known);
+  said.diagnostics = host->session.getDiagnostics();
+  said.messages = host->session.getMessages();
+  bool ok = said.ok;
+  *result = new qdcResult_(std::move(said));
   return ok ? host.release() : nullptr;
+}
+
+qdcHostModule qdcHostLoad(const void *qir, size_t size, const char *name, const qdcHostOptions *options,
+                          char **diagnostics) {
+  qdcResult result;
+  qdcHostModule module = qdcHostCompile(qir, size, name, options, &result);
+  giveDiagnostics(result->result.diagnostics, diagnostics);
+  qdcResultFree(result);
+  return module;
 }
 
 const char *qdcHostInterface(qdcHostModule module) { return module->interface.c_str(); }

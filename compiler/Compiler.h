@@ -1,6 +1,8 @@
 //===- Compiler.h - the C++ interface of libqdcompiler --------------------------------===//
 //
-// Purpose: compiles QIR to artifacts. Free of LLVM's headers; thread-safe.
+// Purpose: compiles QIR to artifacts. Free of LLVM's headers.
+// Every function may be called by many threads at once. Results are values that belong to the caller. Nothing throws or
+// ends the process. A program is built against the library's own release; `qdc.h` is the interface that stays.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,14 +34,58 @@ struct CompileOptions {
   std::string blocks;
   /// Passes that report their choices, as in `-Rpass=expand`; "" for none.
   std::string remarks;
+  /// Counts each variant's instructions, for `Variant::statistics`. Takes about as long again as the compile where the
+  /// counts are not read off the code itself (amdgcn, and registers by ptxas).
+  bool statistics = false;
+};
+
+enum class Severity { Error = 1, Warning = 2, Remark = 3, Note = 4 };
+
+/// One diagnostic.
+struct Message {
+  Severity severity = Severity::Error;
+  /// The input's name, or what a location in the input says; "" for what has no place in a source.
+  std::string file;
+  /// From 1; 0 where there is no place.
+  unsigned line = 0, column = 0;
+  /// One sentence, lower case, without a period.
+  std::string text;
+  /// The source's line, without its end; "" where it is not at hand.
+  std::string excerpt;
+  /// Other places that the message is about; they have none themselves.
+  std::vector<Message> notes;
+};
+
+/// One target's code within a result.
+struct Variant {
+  /// As `-target=` names it in full: "nvptx:sm_90@32".
+  std::string target;
+  /// What the code is: "ptx", "hsaco", "spirv", ... as in `CompileOptions::emit`.
+  std::string kind;
+  /// Where the code is in `CompileResult::data`, in bytes.
+  size_t offset = 0, size = 0;
+  /// The kernels' arguments, block sizes and features: the JSON that a bundle carries.
+  std::string interface;
+  /// What `--emit=stats-json` prints for the target; "" unless asked for, and for targets that are not counted.
+  std::string statistics;
 };
 
 struct CompileResult {
   bool ok = false;
-  /// The artifact's bytes.
+  /// The artifact's bytes; "" where the compile failed.
   std::string data;
-  /// Errors, warnings and remarks, each with its place in the source; "" when there are none.
+  /// Errors, warnings and remarks as the command line prints them, each with its place in the source; "" when there
+  /// are none.
   std::string diagnostics;
+  /// The same one by one, in the order in which they were found.
+  std::vector<Message> messages;
+  /// What `data` consists of, in the order of the targets: one for a target's own output, several for a bundle, none for
+  /// "qir", "stats" and "stats-json".
+  std::vector<Variant> variants;
+
+  std::string_view getCode(const Variant &variant) const {
+    return std::string_view(data).substr(variant.offset, variant.size);
+  }
 };
 
 /// Compiles QIR text or bytecode. `name` stands for the input in diagnostics.

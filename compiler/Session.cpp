@@ -19,9 +19,91 @@ static DialectRegistry makeRegistry() {
   return registry;
 }
 
+//===----------------------------------------------------------------------===//
+// Diagnostics
+//===----------------------------------------------------------------------===//
+
+/// The place that a location names first, if any.
+static FileLineColRange findPlace(Location location) {
+  FileLineColRange place;
+  location->walk([&](Location part) {
+    // Of a call's two places the walk meets the callee's first.
+    place = dyn_cast<FileLineColRange>(part);
+    return place ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return place;
+}
+
+/// Prints diagnostics as they come, and keeps them.
+class Session::Handler : public SourceMgrDiagnosticHandler {
+public:
+  explicit Handler(Session &session)
+      : SourceMgrDiagnosticHandler(session.sources, &session.context, session.stream), session(session) {
+    setHandler([this](Diagnostic &diagnostic) {
+      emitDiagnostic(diagnostic);
+      record(diagnostic);
+    });
+  }
+
+private:
+  void record(Diagnostic &diagnostic) {
+    Message message = describe(diagnostic.getLocation(), diagnostic.getSeverity(), diagnostic.str());
+    addCallers(diagnostic.getLocation(), message);
+    for (Diagnostic &note : diagnostic.getNotes())
+      message.notes.push_back(describe(note.getLocation(), note.getSeverity(), note.str()));
+    session.messages.push_back(std::move(message));
+  }
+
+  void addCallers(Location location, Message &message) {
+    constexpr unsigned limit = 10;
+    for (auto call = dyn_cast<CallSiteLoc>(location); call && message.notes.size() < limit;
+         call = dyn_cast<CallSiteLoc>(call.getCaller()))
+      message.notes.push_back(describe(call.getCaller(), DiagnosticSeverity::Note, "called from"));
+  }
+
+  Message describe(Location location, DiagnosticSeverity severity, std::string text) {
+    static constexpr Severity severities[] = {Severity::Note, Severity::Warning, Severity::Error, Severity::Remark};
+    Message message;
+    message.severity = severities[unsigned(severity)];
+    message.text = std::move(text);
+    if (FileLineColRange place = findPlace(location)) {
+      message.file = place.getFilename().str();
+      message.line = place.getStartLine();
+      message.column = place.getStartColumn();
+      message.excerpt = findLine(place.getFilename(), place.getStartLine());
+    }
+    return message;
+  }
+
+  std::string findLine(llvm::StringRef file, unsigned line) {
+    const llvm::MemoryBuffer *buffer = getBufferForFile(file);
+    if (!buffer || !line || isBytecode(*buffer))
+      return "";
+    llvm::StringRef rest = buffer->getBuffer();
+    for (unsigned i = 1; i < line && !rest.empty(); ++i)
+      rest = rest.split('\n').second;
+    return rest.split('\n').first.rtrim('\r').str();
+  }
+
+  Session &session;
+};
+
+void Session::error(const llvm::Twine &message) {
+  Message recorded;
+  recorded.text = message.str();
+  stream << "error: " << recorded.text << "\n";
+  messages.push_back(std::move(recorded));
+}
+
+//===----------------------------------------------------------------------===//
+// Parsing
+//===----------------------------------------------------------------------===//
+
 Session::Session() : context(makeRegistry(), MLIRContext::Threading::DISABLED), stream(diagnostics) {
   context.printOpOnDiagnostic(false);
 }
+
+Session::~Session() = default;
 
 bool Session::refuseVersion(llvm::StringRef name, const llvm::Twine &version) {
   error(name + ": written for QIR version " + version + ", this release reads up to version " + llvm::Twine(qirVersion));
@@ -82,7 +164,7 @@ ModuleOp Session::parse(llvm::StringRef qir, llvm::StringRef name) {
   if (isText && !(checkText(qir, name) && checkVersion(qir, name)))
     return {};
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(qir, name), llvm::SMLoc());
-  handler = std::make_unique<SourceMgrDiagnosticHandler>(sources, &context, stream);
+  handler = std::make_unique<Handler>(*this);
   module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   if (!module)
     return {};
@@ -93,7 +175,5 @@ ModuleOp Session::parse(llvm::StringRef qir, llvm::StringRef name) {
   }
   return *module;
 }
-
-void Session::error(const llvm::Twine &message) { stream << "error: " << message << "\n"; }
 
 } // namespace qd

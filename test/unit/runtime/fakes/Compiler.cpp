@@ -29,7 +29,7 @@ char *copyString(const std::string &text) { return strdup(text.c_str()); }
 
 uint32_t qdcApiVersion(void) { return QDC_API_VERSION; }
 
-void qdcInitCompileOptions(qdcCompileOptions *options) { options->optLevel = 2; }
+void (qdcInitCompileOptions)(qdcCompileOptions *options) { options->optLevel = 2; }
 
 qdcResult qdcCompile(const void *, size_t, const char *name, const qdcCompileOptions *options) {
   return new qdcResult_{std::string(name) + ":1:1: error: nothing compiles for " + options->targets + "\n"};
@@ -42,7 +42,7 @@ const void *qdcResultData(qdcResult, size_t *size) {
 const char *qdcResultDiagnostics(qdcResult result) { return result->diagnostics.c_str(); }
 void qdcResultFree(qdcResult result) { delete result; }
 
-void qdcInitHostOptions(qdcHostOptions *options) { options->optLevel = 2; }
+void (qdcInitHostOptions)(qdcHostOptions *options) { options->optLevel = 2; }
 
 qdcHostModule qdcHostLoad(const void *qir, size_t size, const char *name, const qdcHostOptions *options,
                           char **diagnostics) {
