@@ -1,0 +1,236 @@
+"""Arrays of others, as memory: NumPy's and whatever else tells where its elements lie. Nothing is copied.
+
+Taken, in this order: `View` (below), buffers of this package, `__cuda_array_interface__` (CuPy, PyTorch on a GPU,
+Numba), `__array_interface__` (NumPy), `__dlpack__` (PyTorch, JAX and others), and Python's buffer protocol
+(array.array, memoryview, bytearray, ctypes).
+"""
+from __future__ import annotations
+
+import ctypes as c
+import sys
+from typing import Any, Optional, Tuple
+
+from .errors import ArgumentError
+from .types import ScalarType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, scalar_type
+
+_INTEGERS = {1: i8, 2: i16, 4: i32, 8: i64}
+_FLOATS = {2: f16, 4: f32, 8: f64}
+
+
+class Memory:
+    """Elements that stand row by row. `place` is "cpu" or "cuda"; `keep` owns the memory."""
+
+    __slots__ = ("address", "shape", "type", "readonly", "place", "keep", "buffer", "stream")
+
+    def __init__(self, address: int, shape: Tuple[int, ...], type: ScalarType, readonly: bool, place: str, keep: Any,
+                 buffer: Any = None, stream: Optional[int] = None):
+        self.address, self.shape, self.type, self.readonly = address, shape, type, readonly
+        self.place, self.keep, self.buffer, self.stream = place, keep, buffer, stream
+
+    @property
+    def count(self) -> int:
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    @property
+    def bytes(self) -> int:
+        return self.count * self.type.bytes
+
+
+class View:
+    """An array read as one of another type of the same width: `qdc.view(bits, "bf16")`."""
+
+    __slots__ = ("array", "type")
+
+    def __init__(self, array: Any, type: Any):
+        self.array, self.type = array, scalar_type(type)
+
+
+def view(array: Any, type: Any) -> View:
+    """The array's elements as those of a type that its library lacks: 16-bit integers as bf16, bytes as i1 (0 or 1)."""
+    return View(array, type)
+
+
+def _check_order(shape: Tuple[int, ...], strides: Any, size: int, what: str) -> None:
+    """Row by row, without gaps; strides are in units that `size` is of."""
+    if strides is None or 0 in shape:
+        return
+    expected = size
+    for extent, stride in zip(reversed(shape), reversed(tuple(strides))):
+        if extent != 1 and stride != expected:
+            raise ArgumentError("%s is not contiguous: shape %s, strides %s; a contiguous copy can be passed" % (
+                what, tuple(shape), tuple(strides)))
+        expected *= extent
+
+
+def _type_of(typestr: Any, array: Any) -> ScalarType:
+    """The type for a code such as "<f4"."""
+    name = getattr(getattr(array, "dtype", None), "name", None)
+    if name == "bfloat16":
+        return bf16
+    if isinstance(typestr, str) and len(typestr) > 2 and typestr[2:].isdigit():
+        order, kind, size = typestr[0], typestr[1], int(typestr[2:])
+        found = i1 if (kind, size) == ("b", 1) else _INTEGERS.get(size) if kind in "iu" else \
+            _FLOATS.get(size) if kind == "f" else None
+        if found and size > 1 and order not in ("|", "=", "<" if sys.byteorder == "little" else ">"):
+            raise ArgumentError("an array of foreign byte order ('%s')" % typestr)
+        if found:
+            return found
+    raise ArgumentError("an array of dtype %s, expected bool, integers of 8 to 64 bits, float16, bfloat16, float32 or "
+                        "float64" % (name or repr(typestr)))
+
+
+def _of_interface(interface: Any, array: Any, place: str) -> Memory:
+    what = "the array"
+    try:
+        shape = tuple(int(extent) for extent in interface["shape"])
+        address, readonly = interface["data"]
+        typestr, strides = interface["typestr"], interface.get("strides")
+        address = int(address or 0)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArgumentError("%s has an array interface that cannot be read (%r)" % (
+            array.__class__.__name__, error)) from None
+    if interface.get("mask") is not None:
+        raise ArgumentError("an array with a mask")
+    if any(extent < 0 for extent in shape):
+        raise ArgumentError("an array of negative shape %s" % (shape,))
+    type = _type_of(typestr, array)
+    _check_order(shape, strides, type.bytes, what)
+    if address == 0 and 0 not in shape:
+        raise ArgumentError("an array without memory")
+    return Memory(address, shape, type, bool(readonly), place, (array, interface), stream=interface.get("stream"))
+
+
+# ---- DLPack -----------------------------------------------------------------------------------------------------
+
+class _Device(c.Structure):
+    _fields_ = [("type", c.c_int32), ("id", c.c_int32)]
+
+
+class _Tensor(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("device", _Device), ("ndim", c.c_int32), ("code", c.c_uint8),
+                ("bits", c.c_uint8), ("lanes", c.c_uint16), ("shape", c.POINTER(c.c_int64)),
+                ("strides", c.POINTER(c.c_int64)), ("offset", c.c_uint64)]
+
+
+_PLACES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}
+_BY_CODE = {(6, 8): i1, (4, 16): bf16}
+for _code in (0, 1):
+    for _width, _type in ((8, i8), (16, i16), (32, i32), (64, i64)):
+        _BY_CODE[_code, _width] = _type
+for _width, _type in ((16, f16), (32, f32), (64, f64)):
+    _BY_CODE[2, _width] = _type
+
+
+def _of_dlpack(array: Any) -> Memory:
+    """The capsule is not consumed: it gives the tensor back when it goes."""
+    try:
+        capsule = array.__dlpack__()
+    except ArgumentError:
+        raise
+    except Exception as error:  # whatever the other library raises
+        raise ArgumentError("%s gives no DLPack tensor (%s)" % (array.__class__.__name__, error)) from error
+    valid = c.pythonapi.PyCapsule_IsValid
+    valid.restype, valid.argtypes = c.c_int, [c.py_object, c.c_char_p]
+    pointer = c.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = c.c_void_p, [c.py_object, c.c_char_p]
+    if not valid(capsule, b"dltensor"):
+        raise ArgumentError("%s gives a DLPack capsule that cannot be read" % array.__class__.__name__)
+    tensor = _Tensor.from_address(pointer(capsule, b"dltensor"))
+    place = _PLACES.get(tensor.device.type)
+    if place is None:
+        raise ArgumentError("a DLPack tensor on a device of kind %d, expected the CPU or CUDA" % tensor.device.type)
+    type = _BY_CODE.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    if type is None:
+        raise ArgumentError("a DLPack tensor of type code %d, %d bits, %d lanes, which no type here is" % (
+            tensor.code, tensor.bits, tensor.lanes))
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    _check_order(shape, [tensor.strides[i] for i in range(tensor.ndim)] if tensor.strides else None, 1, "the tensor")
+    return Memory((tensor.data or 0) + tensor.offset, shape, type, False, place, (array, capsule))
+
+
+# ---- Python's buffer protocol -----------------------------------------------------------------------------------
+
+class _PyBuffer(c.Structure):
+    _fields_ = [("buf", c.c_void_p), ("obj", c.c_void_p), ("len", c.c_ssize_t), ("itemsize", c.c_ssize_t),
+                ("readonly", c.c_int), ("ndim", c.c_int), ("format", c.c_char_p), ("shape", c.c_void_p),
+                ("strides", c.c_void_p), ("suboffsets", c.c_void_p), ("internal", c.c_void_p)]
+
+
+class _Held:
+    """Keeps a buffer of Python's from moving."""
+
+    def __init__(self, owner: Any):
+        self.raw = _PyBuffer()
+        get = c.pythonapi.PyObject_GetBuffer
+        get.restype, get.argtypes = c.c_int, [c.py_object, c.POINTER(_PyBuffer), c.c_int]
+        get(owner, c.byref(self.raw), 0)  # PyBUF_SIMPLE; raises what goes wrong
+        self.release = c.pythonapi.PyBuffer_Release
+        self.release.restype, self.release.argtypes = None, [c.POINTER(_PyBuffer)]
+
+    def __del__(self) -> None:
+        release = getattr(self, "release", None)
+        if release:
+            release(c.byref(self.raw))
+
+
+def _of_buffer(array: Any) -> Memory:
+    try:
+        shown = memoryview(array)
+    except (TypeError, BufferError, ValueError) as error:
+        raise ArgumentError("expected an array, got %s (%s)" % (array.__class__.__name__, error)) from None
+    with shown:
+        code = shown.format.lstrip("@=<" if sys.byteorder == "little" else "@=>!")
+        if code == "?":
+            type: Optional[ScalarType] = i1
+        elif len(code) == 1 and code in "bBcChHiIlLqQnN":
+            type = _INTEGERS.get(shown.itemsize)
+        elif len(code) == 1 and code in "efd":
+            type = _FLOATS.get(shown.itemsize)
+        else:
+            type = None
+        if type is None:
+            raise ArgumentError("%s holds elements of format '%s', which no type here is" % (
+                array.__class__.__name__, shown.format))
+        shape, readonly = tuple(shown.shape or ()), shown.readonly
+        if not shown.c_contiguous:
+            raise ArgumentError("the buffer is not contiguous: shape %s, strides %s; a contiguous copy can be passed" %
+                                (shape, shown.strides))
+    try:
+        held = _Held(array)
+    except (TypeError, BufferError, ValueError) as error:
+        raise ArgumentError("%s gives no memory (%s)" % (array.__class__.__name__, error)) from None
+    return Memory(held.raw.buf or 0, shape, type, readonly, "cpu", (array, held))
+
+
+def memory_of(array: Any) -> Memory:
+    """Where an array's elements lie. Raises ArgumentError for what is no array, has gaps or is of a type that QIR has
+    not."""
+    if isinstance(array, View):
+        memory = memory_of(array.array)
+        if memory.type.bytes != array.type.bytes:
+            raise ArgumentError("elements of %s cannot be read as %s: %d bytes against %d" % (
+                memory.type, array.type, memory.type.bytes, array.type.bytes))
+        memory.type = array.type
+        return memory
+    if isinstance(array, Memory):
+        return array
+    if isinstance(array, type) or array is None or isinstance(array, (str, bool, int, float, complex)):
+        raise ArgumentError("expected an array, got %s" % array.__class__.__name__)
+    own = getattr(array, "_qdc_memory", None)
+    if own is not None:
+        return own()
+    for attribute, place in (("__cuda_array_interface__", "cuda"), ("__array_interface__", "cpu")):
+        try:
+            interface = getattr(array, attribute, None)
+        except Exception as error:  # PyTorch raises for tensors that are elsewhere
+            if not hasattr(array, "__dlpack__"):
+                raise ArgumentError("%s has no array interface (%s)" % (array.__class__.__name__, error)) from error
+            interface = None
+        if isinstance(interface, dict):
+            return _of_interface(interface, array, place)
+    if hasattr(array, "__dlpack__"):
+        return _of_dlpack(array)
+    return _of_buffer(array)
