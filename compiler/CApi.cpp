@@ -120,6 +120,9 @@ static qd::CompileOptions convert(const qdcCompileOptions &options) {
   set(converted.divergent, options.divergent);
   set(converted.remarks, options.remarks);
   converted.statistics = options.statistics;
+  converted.cache = qd::CachePolicy(options.cache);
+  set(converted.cacheFolder, options.cacheFolder);
+  converted.cacheBytes = options.cacheBytes;
   return converted;
 }
 
@@ -133,6 +136,8 @@ qdcResult qdcCompile(const void *qir, size_t size, const char *name, const qdcCo
 void qdcResultFree(qdcResult result) { delete result; }
 
 int qdcResultOk(qdcResult result) { return result->result.ok; }
+
+int qdcResultIsCached(qdcResult result) { return result->result.isCached; }
 
 const void *qdcResultData(qdcResult result, size_t *size) {
   *size = result->result.data.size();
@@ -166,6 +171,13 @@ const qdcVariant *qdcResultFindVariant(qdcResult result, const char *target) {
       return &variant;
   }
   return nullptr;
+}
+
+char *qdcDescribeCache(const qdcCompileOptions *options) {
+  qdcCompileOptions known = {};
+  if (options && !readOptions(options, oldestCompileOptions, known))
+    return nullptr;
+  return copyString(qd::describeCache(convert(known)));
 }
 
 //===----------------------------------------------------------------------===//

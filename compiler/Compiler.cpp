@@ -4,6 +4,7 @@
 
 #include "compiler/BlockSizes.h"
 #include "compiler/Compilation.h"
+#include "compiler/ResultCache.h"
 #include "ir/Dialect.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -66,6 +67,10 @@ static bool checkOptions(Session &session, const CompileOptions &options) {
   }
   if (!isOneOf(options.remarks, {"", "expand"})) {
     session.error("unknown pass '" + options.remarks + "' to report on, expected expand");
+    return false;
+  }
+  if (unsigned(options.cache) > unsigned(CachePolicy::Disk)) {
+    session.error("cache policy " + llvm::Twine(unsigned(options.cache)) + " is not one of 0, 1, 2, 3");
     return false;
   }
   return true;
@@ -144,7 +149,7 @@ static FailureOr<std::string> run(Session &session, std::string_view qir, std::s
   return data;
 }
 
-CompileResult compile(std::string_view qir, std::string_view name, const CompileOptions &options) {
+static CompileResult compileHere(std::string_view qir, std::string_view name, const CompileOptions &options) {
   Session session;
   CompileResult result;
   FailureOr<std::string> data = run(session, qir, name, options, result.variants);
@@ -156,6 +161,10 @@ CompileResult compile(std::string_view qir, std::string_view name, const Compile
   result.diagnostics = std::move(session.getDiagnostics());
   result.messages = std::move(session.getMessages());
   return result;
+}
+
+CompileResult compile(std::string_view qir, std::string_view name, const CompileOptions &options) {
+  return lookUpOrCompile(qir, name, options, [&] { return compileHere(qir, name, options); });
 }
 
 std::string describeTargets() {

@@ -11,11 +11,20 @@
 
 #include "compiler/qdc.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace qd {
+
+/// Where results are looked up before anything is compiled, and kept.
+enum class CachePolicy {
+  Environment = 0, ///< Disk if QDC_CACHE_DIR names a folder, else Off
+  Off = 1,
+  Memory = 2, ///< in the process, 64 MiB
+  Disk = 3,   ///< in the process, and in a folder for all processes
+};
 
 struct CompileOptions {
   /// "nvptx", "nvptx:sm_90", "amdgcn:gfx1100@64", "spirv@8", ...: backend, chip, subgroup size.
@@ -37,6 +46,13 @@ struct CompileOptions {
   /// Counts each variant's instructions, for `Variant::statistics`. Takes about as long again as the compile where the
   /// counts are not read off the code itself (amdgcn, and registers by ptxas).
   bool statistics = false;
+
+  /// QDC_CACHE=off overrides it.
+  CachePolicy cache = CachePolicy::Environment;
+  /// The folder of `CachePolicy::Disk`; "" for the one that QDC_CACHE_DIR names, else qdc in $XDG_CACHE_HOME or ~/.cache.
+  std::string cacheFolder;
+  /// Bytes that the folder's files may take; 0 for QDC_CACHE_SIZE (bytes, or with K, M or G behind them), else 1 GiB.
+  uint64_t cacheBytes = 0;
 };
 
 enum class Severity { Error = 1, Warning = 2, Remark = 3, Note = 4 };
@@ -82,6 +98,8 @@ struct CompileResult {
   /// What `data` consists of, in the order of the targets: one for a target's own output, several for a bundle, none for
   /// "qir", "stats" and "stats-json".
   std::vector<Variant> variants;
+  /// Whether this came out of a cache, or of another thread's compile.
+  bool isCached = false;
 
   std::string_view getCode(const Variant &variant) const {
     return std::string_view(data).substr(variant.offset, variant.size);
@@ -90,6 +108,9 @@ struct CompileResult {
 
 /// Compiles QIR text or bytecode. `name` stands for the input in diagnostics.
 QDC_API CompileResult compile(std::string_view qir, std::string_view name, const CompileOptions &options);
+
+/// What `qdc --cache-stats` prints: the folder of the options, its entries and bytes, and how often it was of use.
+QDC_API std::string describeCache(const CompileOptions &options);
 
 /// What `CompileOptions::emit` may be, each with a line of explanation.
 struct EmitKind {

@@ -45,6 +45,14 @@ QDC_API char *qdcDescribeTargets(void);
 
 typedef struct qdcResult_ *qdcResult;
 
+/* Where results are looked up before anything is compiled, and kept. QDC_CACHE=off in the environment overrides it. */
+enum {
+  QDC_CACHE_ENVIRONMENT = 0, /* QDC_CACHE_DISK if QDC_CACHE_DIR names a folder, else QDC_CACHE_OFF */
+  QDC_CACHE_OFF = 1,
+  QDC_CACHE_MEMORY = 2,      /* in the process, 64 MiB */
+  QDC_CACHE_DISK = 3         /* in the process, and in a folder for all processes */
+};
+
 /* Fields that are null or 0 stand for the defaults, except optLevel. */
 typedef struct qdcCompileOptions {
   uint32_t structSize;     /* bytes of this structure as the caller knows it; qdcInitCompileOptions sets it */
@@ -57,6 +65,9 @@ typedef struct qdcCompileOptions {
   const char *divergent;   /* collective ops in divergent control flow: "error", "warn" or "allow"; null for "error" */
   const char *remarks;     /* "expand" reports how ops are carried out; null for no remarks */
   uint32_t statistics;     /* non-zero counts instructions, for qdcVariant.statistics */
+  uint32_t cache;          /* QDC_CACHE_* */
+  const char *cacheFolder; /* for QDC_CACHE_DISK; null for QDC_CACHE_DIR, else qdc in $XDG_CACHE_HOME or ~/.cache */
+  uint64_t cacheBytes;     /* that the folder's files may take; 0 for QDC_CACHE_SIZE, else 1 GiB */
 } qdcCompileOptions;
 
 /* Fills in the defaults: no targets, "qdb", default subgroup, level 2. `structSize` is the caller's sizeof. C and C++
@@ -79,6 +90,9 @@ QDC_API void qdcResultFree(qdcResult result);
 
 /* Non-zero where the compile succeeded. */
 QDC_API int qdcResultOk(qdcResult result);
+
+/* Non-zero where the result came out of a cache, or of another thread's compile. */
+QDC_API int qdcResultIsCached(qdcResult result);
 
 /* The artifact and its size in bytes; no bytes where the compile failed. */
 QDC_API const void *qdcResultData(qdcResult result, size_t *size);
@@ -123,6 +137,10 @@ QDC_API const qdcVariant *qdcResultVariant(qdcResult result, size_t index);
 
 /* The first variant of `target`: "nvptx", "nvptx:sm_90" or "nvptx:sm_90@32"; null where there is none. */
 QDC_API const qdcVariant *qdcResultFindVariant(qdcResult result, const char *target);
+
+/* What `qdc --cache-stats` prints: the cache folder of the options (null for the defaults), its entries and bytes, and how
+ * often it was of use. Null where the options are not set up. Freed with qdcFreeString. */
+QDC_API char *qdcDescribeCache(const qdcCompileOptions *options);
 
 /* ---- running on this machine: cpu, interp and sim ------------------------------------------------- */
 

@@ -7,14 +7,14 @@ import sys
 
 # The compiler's interface in C, which only grows, and in C++.
 COMPILER_C = """
-qdcApiVersion qdcVersionText qdcDescribeTargets qdcFreeString
+qdcApiVersion qdcVersionText qdcDescribeTargets qdcDescribeCache qdcFreeString
 qdcInitCompileOptions qdcInitCompileOptionsSized qdcCompile
-qdcResultOk qdcResultData qdcResultDiagnostics qdcResultFree
+qdcResultOk qdcResultIsCached qdcResultData qdcResultDiagnostics qdcResultFree
 qdcResultNumDiagnostics qdcResultDiagnostic qdcResultNote
 qdcResultNumVariants qdcResultVariant qdcResultFindVariant
 qdcInitHostOptions qdcInitHostOptionsSized qdcHostLoad qdcHostCompile qdcHostInterface qdcHostLaunch qdcHostUnload
 """.split()
-COMPILER_CPP = ["qd::compile", "qd::describeTargets", "qd::getEmitKinds", "qd::getVersionText"]
+COMPILER_CPP = ["qd::compile", "qd::describeCache", "qd::describeTargets", "qd::getEmitKinds", "qd::getVersionText"]
 RUNTIME = r"qdrt[A-Z]\w*|((vtable|typeinfo|typeinfo name) for )?qd::rt::.*"
 RUNTIME_BYTES = 1500000
 HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "compiler", "qdc.h")

@@ -66,10 +66,13 @@ struct Options {
                                cl::desc("Block sizes of resizable kernels"), cl::cat(category)};
   cl::opt<std::string> remarks{"Rpass", cl::value_desc("expand"), cl::desc("Report how ops are carried out"),
                                cl::cat(category)};
+  cl::opt<bool> cache{"cache", cl::desc("Keep results in a folder, and take them from it (QDC_CACHE_DIR, else ~/.cache/qdc)"),
+                      cl::cat(category)};
+  cl::opt<bool> cacheStats{"cache-stats", cl::desc("Show the cache folder, its size and its hits"), cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets", cl::desc("List targets, chips and subgroup sizes"), cl::cat(category)};
-  cl::Option *all[13] = {&input,        std::addressof(targets), &chip,      &subgroupSize,          &emit,
+  cl::Option *all[15] = {&input,        std::addressof(targets), &chip,      &subgroupSize,          &emit,
                          &output,       &dependencies,           &level,     &stripQir,              &divergent,
-                         &remarks,      &listTargets,            std::addressof(blocks)};
+                         &remarks,      &listTargets,            std::addressof(blocks), &cache, &cacheStats};
 };
 } // namespace
 
@@ -171,6 +174,10 @@ int main(int argc, char **argv) {
     outs() << qd::describeTargets();
     return 0;
   }
+  if (flags.cacheStats) {
+    outs() << qd::describeCache({});
+    return 0;
+  }
   if (flags.input.empty())
     return fail(2, "no input file; `qdc --help` shows examples");
 
@@ -182,6 +189,8 @@ int main(int argc, char **argv) {
   options.divergent = flags.divergent;
   options.remarks = flags.remarks;
   options.blocks = join(flags.blocks, ",");
+  if (flags.cache)
+    options.cache = qd::CachePolicy::Disk;
   if (flags.level < '0' || flags.level > '3')
     return fail(2, "unknown optimisation level -O" + Twine(StringRef(&flags.level.getValue(), 1)) +
                        ", expected -O0 to -O3");
