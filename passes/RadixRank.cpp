@@ -144,7 +144,7 @@ private:
 bool Ranker::allocate() {
   int64_t keysOfBlock = int64_t(threads) * numKeys;
   int32_t passing = numKeys == 1 ? 0 : numKeys * std::min(size, threads);
-  int64_t maxBytes = std::min<int64_t>(maxRowBytes, int64_t(target.chip->sharedBytes) - staging.bytes);
+  int64_t maxBytes = std::min<int64_t>(maxRowBytes, staging.getCertainBytes() - staging.bytes - digits.reservedBytes);
   int64_t passingBytes = numKeys == 1 ? 0 : keysOfBlock * 4; // are needed in any case
   countsFit16 = keysOfBlock < (1 << 16);
   // Pairs take less memory, but more arithmetic for each key: of several keys a thread that is too much.

@@ -19,6 +19,7 @@ struct RadixDigits {
   int32_t numBits;
   int32_t tableBits = 0;     ///< sizes the arrays
   mlir::Value bins, prefix; ///< arrays of counts, null where they are not wanted
+  int64_t reservedBytes = 0; ///< of shared memory, to leave for what comes next
 
   RadixDigits(mlir::ValueRange keys, int32_t numBits) : keys(keys), numBits(numBits) {}
   explicit RadixDigits(BlockRadixRankOp op);

@@ -41,6 +41,7 @@ public:
 
 private:
   Values pass(ValueRange elements, Value begin, int32_t staticBegin);
+  int64_t countExchangeBytes(ValueRange elements) const;
   Values exchange(ValueRange elements, ValueRange ranks);
   Values exchangeWords(ValueRange elements, ValueRange ranks);
   Values toWords(Value element);
@@ -88,6 +89,14 @@ Value RadixSorter::fromWords(ValueRange words, Type type) {
   if (words.size() > 1)
     bits = i.bitOr(bits, i.shl(i.cast(words.back(), i.i64), 32));
   return i.bitcast(bits, type);
+}
+
+/// What an exchange takes: of all at once, where that is no more than half of shared memory, or of a word.
+int64_t RadixSorter::countExchangeBytes(ValueRange elements) const {
+  int64_t bytes = 0;
+  for (size_t first = 0; first < elements.size(); first += numKeys)
+    bytes += count * getStorageBytes(elements[first].getType());
+  return bytes <= staging.getCertainBytes() / 2 ? bytes : count * getStorageBytes(i.i32);
 }
 
 /// Keys, then values, each to the place of its rank: at once, or one word after the other where shared memory is short.
@@ -150,6 +159,7 @@ Values RadixSorter::pass(ValueRange elements, Value begin, int32_t staticBegin) 
   RadixDigits digits(elements.take_front(numKeys), digitBits);
   digits.begin = begin;
   digits.staticBegin = staticBegin;
+  digits.reservedBytes = countExchangeBytes(elements);
   Values ranks = buildRadixRank(at, op, digits, target, staging);
   return ranks.empty() ? Values() : exchange(elements, ranks);
 }

@@ -76,13 +76,19 @@ Staging::State Staging::getStateBehind(size_t firstUse) const {
   return behind;
 }
 
-SharedAllocOp Staging::allocate(OpBuilder &builder, Location loc, SharedType type) {
+int64_t Staging::getCertainBytes() const {
+  constexpr int64_t common = 32 * 1024;
+  int64_t most = target.chip->sharedBytes;
+  return target.getBackend() == Backend::SPIRV ? std::min(common, most) : most;
+}
+
+SharedAllocOp Staging::allocate(OpBuilder &builder, Location loc, SharedType type, int64_t maxBytes) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&kernel.getBodyBlock());
   if (!arrays.empty())
     builder.setInsertionPointAfter(arrays.back());
   auto array = SharedAllocOp::create(builder, loc, type);
-  if (int64_t total = getSharedBytes(kernel); total <= int64_t(target.chip->sharedBytes)) {
+  if (int64_t total = getSharedBytes(kernel); total <= maxBytes) {
     bytes = total;
     arrays.push_back(array);
     return array;
@@ -112,9 +118,9 @@ bool Staging::isOfAll(SharedAllocOp array) const {
          });
 }
 
-/// An array that is read no more and not among those taken: one of the kernel's own, of which there may be
-/// `maxArrays`, or a new one. Null where there is none without a barrier or more memory.
-SharedAllocOp Staging::find(OpBuilder &builder, Location loc, SharedType type, size_t maxArrays, ValueRange taken) {
+/// An array that is read no more and not among those taken: one of the kernel's own, or a new one, where there are fewer
+/// than `needed` or twice as many as that take turns. Null where there is none without a barrier or more memory.
+SharedAllocOp Staging::find(OpBuilder &builder, Location loc, SharedType type, size_t needed, ValueRange taken) {
   if (state.all)
     return {};
   size_t numArrays = 0;
@@ -125,7 +131,9 @@ SharedAllocOp Staging::find(OpBuilder &builder, Location loc, SharedType type, s
       return array;
     ++numArrays;
   }
-  return numArrays < maxArrays ? allocate(builder, loc, type) : SharedAllocOp();
+  if (numArrays < needed)
+    return allocate(builder, loc, type, target.chip->sharedBytes);
+  return numArrays < 2 * needed ? allocate(builder, loc, type, getCertainBytes()) : SharedAllocOp();
 }
 
 /// A half of arrays that only such uses have, of which the round before used the other; none where they are too large.
@@ -142,7 +150,8 @@ Stage Staging::takeTurn(const LaneBuilder &at, TypeRange elements, int64_t count
       return {};
     Values made;
     for (Type element : elements) {
-      SharedAllocOp array = allocate(at.b, at.loc, SharedType::get(at.b.getContext(), {2 * count}, element));
+      auto type = SharedType::get(at.b.getContext(), {2 * count}, element);
+      SharedAllocOp array = allocate(at.b, at.loc, type, getCertainBytes());
       if (!array) {
         for (Value other : made) {
           llvm::erase(arrays, other.getDefiningOp<SharedAllocOp>());
@@ -163,7 +172,6 @@ Stage Staging::takeTurn(const LaneBuilder &at, TypeRange elements, int64_t count
 
 Stage Staging::acquire(const LaneBuilder &at, Operation *user, TypeRange elements, int64_t count) {
   // Two arrays in turn need no barriers but the one that each use has between its writes and reads.
-  constexpr size_t turns = 2;
   taking.reset();
   // In a loop a new array, too, was read by the round before.
   if (state.all)
@@ -177,8 +185,7 @@ Stage Staging::acquire(const LaneBuilder &at, Operation *user, TypeRange element
     Values found;
     for (Type element : elements) {
       auto type = SharedType::get(at.b.getContext(), {count}, element);
-      size_t maxArrays = turns * llvm::count(elements, element);
-      SharedAllocOp array = find(at.b, at.loc, type, maxArrays, found);
+      SharedAllocOp array = find(at.b, at.loc, type, llvm::count(elements, element), found);
       if (!array)
         break;
       found.push_back(array);
@@ -208,7 +215,7 @@ bool Staging::hasRoom(TypeRange elements, int64_t count) const {
     if (llvm::count(elements, element) > llvm::count_if(arrays, isSame))
       bytesNeeded += count * getStorageBytes(element);
   }
-  return bytesNeeded <= int64_t(target.chip->sharedBytes);
+  return bytesNeeded <= getCertainBytes();
 }
 
 Values Staging::findRows(int32_t rows, int32_t words) const {
@@ -222,7 +229,8 @@ Values Staging::acquireRows(const LaneBuilder &at, Operation *user, int32_t rows
   taking.reset();
   if (Values found = findRows(rows, words); !found.empty())
     return found;
-  SharedAllocOp array = allocate(at.b, at.loc, SharedType::get(kernel.getContext(), {int64_t(rows) * words}, at.i32));
+  SharedAllocOp array = allocate(at.b, at.loc, SharedType::get(kernel.getContext(), {int64_t(rows) * words}, at.i32),
+                                 target.chip->sharedBytes);
   if (!array) {
     diagnose(user, int64_t(rows) * words * getStorageBytes(at.i32));
     return {};

@@ -67,7 +67,11 @@ public:
   /// The same, made where there is none. Nothing, diagnosed at `user`, where there is no room.
   Values acquireRows(const LaneBuilder &at, mlir::Operation *user, int32_t rows, int32_t words);
 
-  /// Whether arrays of `count` elements of each type are there or can be made.
+  /// Shared memory to go without a barrier or a turn for. Vulkan's devices differ, and a kernel that needs more than one
+  /// has does not run there: what is not needed stays within what they commonly have.
+  int64_t getCertainBytes() const;
+
+  /// Whether arrays of `count` elements of each type are there or can be made within that.
   bool hasRoom(mlir::TypeRange elements, int64_t count) const;
 
   /// The barrier between the writes of a stage and their reads.
@@ -107,8 +111,8 @@ private:
   };
 
   Stage takeTurn(const LaneBuilder &at, mlir::TypeRange elements, int64_t count);
-  SharedAllocOp allocate(mlir::OpBuilder &builder, mlir::Location loc, SharedType type);
-  SharedAllocOp find(mlir::OpBuilder &builder, mlir::Location loc, SharedType type, size_t maxArrays,
+  SharedAllocOp allocate(mlir::OpBuilder &builder, mlir::Location loc, SharedType type, int64_t maxBytes);
+  SharedAllocOp find(mlir::OpBuilder &builder, mlir::Location loc, SharedType type, size_t needed,
                      mlir::ValueRange taken);
   /// Whether any use may have the array.
   bool isOfAll(SharedAllocOp array) const;
