@@ -88,7 +88,9 @@ static constexpr Row rows[] = {
     QD_MATH_UNARY("math.atan", buildAtan),   QD_MATH_UNARY("math.sinh", buildSinh),
     QD_MATH_UNARY("math.cosh", buildCosh),   QD_MATH_UNARY("math.tanh", buildTanh),
     QD_MATH_UNARY("math.cbrt", buildCbrt),   QD_MATH_UNARY("math.rsqrt", buildRsqrt),
-    QD_MATH_UNARY("math.erf", buildErf),     QD_MATH_BINARY("math.atan2", buildAtan2),
+    QD_MATH_UNARY("math.erf", buildErf),     QD_MATH_UNARY("math.erfc", buildErfc),
+    QD_MATH_UNARY("math.asinh", buildAsinh), QD_MATH_UNARY("math.acosh", buildAcosh),
+    QD_MATH_UNARY("math.atanh", buildAtanh), QD_MATH_BINARY("math.atan2", buildAtan2),
     QD_MATH_BINARY("math.powf", buildPow),   QD_MATH_BINARY("arith.remf", buildRemainder),
 };
 #undef QD_MATH_UNARY
@@ -174,7 +176,28 @@ static void unroll(Operation *op, SmallVectorImpl<Operation *> &scalars) {
   op->erase();
 }
 
+/// One function each for the two results.
+static void splitSineAndCosine(mlir::math::SincosOp op) {
+  OpBuilder b(op);
+  op.getSin().replaceAllUsesWith(
+      mlir::math::SinOp::create(b, op.getLoc(), op.getOperand(), op.getFastmath()).getResult());
+  op.getCos().replaceAllUsesWith(
+      mlir::math::CosOp::create(b, op.getLoc(), op.getOperand(), op.getFastmath()).getResult());
+  op.erase();
+}
+
+/// NaN where the value or a bound is.
+static void splitClamp(mlir::math::ClampFOp op) {
+  OpBuilder b(op);
+  Value raised = arith::MaximumFOp::create(b, op.getLoc(), op.getValue(), op.getMin(), op.getFastmath());
+  Value clamped = arith::MinimumFOp::create(b, op.getLoc(), raised, op.getMax(), op.getFastmath());
+  op.replaceAllUsesWith(clamped);
+  op.erase();
+}
+
 static void expandMath(ModuleOp module, Kept kept) {
+  module.walk(splitSineAndCosine);
+  module.walk(splitClamp);
   SmallVector<Operation *> found, scalars;
   module.walk([&](Operation *op) {
     bool isKnown = findRow(op->getName()) || isa<mlir::math::FPowIOp, mlir::math::IPowIOp>(op);

@@ -102,18 +102,18 @@ SmallVector<Value> Legalizer::expand(ValueRange range) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult Legalizer::visitElementwise(Operation *op) {
-  if (!OpTrait::hasElementwiseMappableTraits(op) || op->getNumResults() != 1 || op->getNumRegions())
+  if (!OpTrait::hasElementwiseMappableTraits(op) || op->getNumRegions())
     return op->emitOpError("on vectors is not supported");
-  auto type = cast<VectorType>(op->getResult(0).getType());
-  Scalars &scalars = values[op->getResult(0)];
-  for (unsigned i = 0; i < type.getNumElements(); ++i) {
+  for (unsigned i = 0; i < cast<VectorType>(op->getResult(0).getType()).getNumElements(); ++i) {
     OperationState state(op->getLoc(), op->getName());
     for (Value operand : op->getOperands())
       state.operands.push_back(isVector(operand.getType()) ? values.lookup(operand)[i] : operand);
-    state.addTypes(type.getElementType());
+    for (Type type : op->getResultTypes())
+      state.addTypes(cast<VectorType>(type).getElementType());
     state.addAttributes(op->getDiscardableAttrDictionary().getValue());
     state.propertiesAttr = op->getPropertiesAsAttribute();
-    scalars.push_back(b.create(state)->getResult(0));
+    for (auto [whole, scalar] : llvm::zip_equal(op->getResults(), b.create(state)->getResults()))
+      values[whole].push_back(scalar);
   }
   return success();
 }
@@ -316,7 +316,7 @@ LogicalResult Legalizer::visit(Operation *op) {
       .Case([&](vector::InsertOp insert) { return visitInsert(insert), success(); })
       .Case([&](vector::ReductionOp reduction) { return visitReduction(reduction), success(); })
       .Default([&](Operation *other) -> LogicalResult {
-        if (other->getNumResults() == 1 && isVector(other->getResult(0).getType()))
+        if (other->getNumResults() && llvm::all_of(other->getResultTypes(), isVector))
           return visitElementwise(other);
         return other->emitOpError("on vectors is not supported");
       });

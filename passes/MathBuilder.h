@@ -95,10 +95,10 @@ QD_MATH_COMPARE(Int, int64_t, !=, mlir::arith::CmpIOp, mlir::arith::CmpIPredicat
 inline Bool operator&(Bool a, Bool b) { return {a.at, a.at->make<mlir::arith::AndIOp>(a.v, b.v)}; }
 inline Bool operator|(Bool a, Bool b) { return {a.at, a.at->make<mlir::arith::OrIOp>(a.v, b.v)}; }
 inline Bool operator^(Bool a, Bool b) { return {a.at, a.at->make<mlir::arith::XOrIOp>(a.v, b.v)}; }
-inline Bool operator!(Bool a) {
-  return {a.at, a.at->make<mlir::arith::XOrIOp>(
-                    a.v, mlir::arith::ConstantOp::create(a.at->b, a.at->loc, a.at->b.getBoolAttr(true)).getResult())};
+inline Bool constant(const Place &at, bool value) {
+  return {&at, mlir::arith::ConstantOp::create(at.b, at.loc, at.b.getBoolAttr(value))};
 }
+inline Bool operator!(Bool a) { return {a.at, a.at->make<mlir::arith::XOrIOp>(a.v, constant(*a.at, true).v)}; }
 
 template <unsigned W> Real<W> operator-(Real<W> a) { return {a.at, a.at->template make<mlir::arith::NegFOp>(a.v)}; }
 

@@ -60,6 +60,19 @@ template <unsigned W> Real<W> buildExp2OfSum(Real<W> high, Real<W> low) {
   return select(high < (W == 32 ? -151 : -1076), 0, select(high > (W == 32 ? 129 : 1025), infinity, result));
 }
 
+/// The square comes in two parts: that of x's upper digits, which is exact, and the rest.
+template <unsigned W> Real<W> buildTimesExpOfSquare(Sum<W> factor, Real<W> x) {
+  Real<W> upper = upperHalf(x);
+  Reduced<W> e = reduce(-(x * x));
+  Real<W> high = minusExact(-(upper * upper), e.n, Tables<W>::ln2[0]);
+  Sum<W> r = add(high, -((x - upper) * (x + upper) + e.n * Tables<W>::ln2[1]));
+  Sum<W> s = addToLarger(r.high, r.high * r.high * evaluate(Tables<W>::exp, r.high));
+  Sum<W> exp = addToLarger(constant(x, 1), s.high);
+  Real<W> low = exp.low + s.low + r.low * exp.high;
+  Real<W> product = factor.high * exp.high + (factor.high * low + factor.low * exp.high);
+  return scale(product, e.shifted, constant(*x.at, true));
+}
+
 /// exp(x) - 1 = 2^n * (exp(r) - 1) + (2^n - 1). Half of it is computed, which does not overflow too early.
 template <unsigned W> Real<W> buildExpM1(Real<W> x) {
   // Below this the result is -1, and 2^n would leave the normal numbers.
@@ -112,6 +125,7 @@ template <unsigned W> Real<W> buildTanh(Real<W> x) {
 
 #define INSTANTIATE(W)                                                                                                 \
   template Real<W> buildExp2OfSum(Real<W>, Real<W>);                                                                   \
+  template Real<W> buildTimesExpOfSquare(Sum<W>, Real<W>);                                                             \
   template Real<W> buildExp(Real<W>);                                                                                  \
   template Real<W> buildExp2(Real<W>);                                                                                 \
   template Real<W> buildExpM1(Real<W>);                                                                                \

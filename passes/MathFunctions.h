@@ -33,10 +33,10 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double quietNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double log2e = 0x1.71547652b82fep+0;
 
-/// c[0] + c[1]*z + c[2]*z^2 ...
-template <unsigned W, size_t N> Real<W> evaluate(const double (&c)[N], Real<W> z) {
+/// c[first] + c[first + 1]*z + c[first + 2]*z^2 ...
+template <size_t first = 0, unsigned W, size_t N> Real<W> evaluate(const double (&c)[N], Real<W> z) {
   Real<W> sum = z * c[N - 1] + c[N - 2];
-  for (size_t i = N - 2; i-- > 0;)
+  for (size_t i = N - 2; i-- > first;)
     sum = sum * z + c[i];
   return sum;
 }
@@ -45,6 +45,29 @@ template <unsigned W, size_t N> Real<W> evaluate(const double (&c)[N], Real<W> z
 template <unsigned W> Real<W> upperHalf(Real<W> x) {
   constexpr unsigned dropped = Format<W>::digits - Format<W>::digits / 2;
   return fromBits(toBits(x) & (-(int64_t(1) << dropped)));
+}
+
+/// A number as the sum of two, of which `low` is small against the last digit of `high`.
+template <unsigned W> struct Sum { Real<W> high, low; };
+
+/// a + b, with nothing lost.
+template <unsigned W> Sum<W> add(Real<W> a, Real<W> b) {
+  Real<W> high = a + b, bOfHigh = high - a;
+  return {high, (a - (high - bOfHigh)) + (b - bOfHigh)};
+}
+
+/// a + b, where a is larger or zero.
+template <unsigned W> Sum<W> addToLarger(Real<W> a, Real<W> b) {
+  Real<W> high = a + b;
+  return {high, b - (high - a)};
+}
+
+/// The product with nothing lost: that of the halves is exact.
+template <unsigned W> Sum<W> multiply(Real<W> a, Real<W> b) {
+  Real<W> p = a * b, aUpper = upperHalf(a), bUpper = upperHalf(b);
+  Real<W> aLower = a - aUpper, bLower = b - bUpper;
+  Real<W> low = aUpper * bUpper - p;
+  return {p, low + aUpper * bLower + aLower * bUpper + aLower * bLower};
 }
 
 /// A positive finite number as 2^exponent * (1 + f), f from sqrt(1/2) - 1 to sqrt(2) - 1.
@@ -58,6 +81,10 @@ template <unsigned W> Decomposed<W> decomposeNormal(Real<W> x);
 
 /// 2^(high + low), where low is small against the last digit of 1; `high` within +-2000.
 template <unsigned W> Real<W> buildExp2OfSum(Real<W> high, Real<W> low);
+/// factor * exp(-x^2), for x from 0 to 30 and factors from 0.01 to 1.
+template <unsigned W> Real<W> buildTimesExpOfSquare(Sum<W> factor, Real<W> x);
+/// The logarithm of 2^exponent * (u.high + u.low), where u.high is a normal number.
+template <unsigned W> Real<W> buildLogOfSum(Sum<W> u, Int<W> exponent);
 
 template <unsigned W> Real<W> buildExp(Real<W> x);
 template <unsigned W> Real<W> buildExp2(Real<W> x);
@@ -65,6 +92,9 @@ template <unsigned W> Real<W> buildExpM1(Real<W> x);
 template <unsigned W> Real<W> buildSinh(Real<W> x);
 template <unsigned W> Real<W> buildCosh(Real<W> x);
 template <unsigned W> Real<W> buildTanh(Real<W> x);
+template <unsigned W> Real<W> buildAsinh(Real<W> x);
+template <unsigned W> Real<W> buildAcosh(Real<W> x);
+template <unsigned W> Real<W> buildAtanh(Real<W> x);
 template <unsigned W> Real<W> buildLog(Real<W> x);
 template <unsigned W> Real<W> buildLog2(Real<W> x);
 template <unsigned W> Real<W> buildLog10(Real<W> x);
@@ -80,6 +110,7 @@ template <unsigned W> Real<W> buildPow(Real<W> x, Real<W> y);
 template <unsigned W> Real<W> buildCbrt(Real<W> x);
 template <unsigned W> Real<W> buildRsqrt(Real<W> x);
 template <unsigned W> Real<W> buildErf(Real<W> x);
+template <unsigned W> Real<W> buildErfc(Real<W> x);
 template <unsigned W> Real<W> buildRemainder(Real<W> x, Real<W> y);
 
 /// `exponent` as wide as `base`; wraps around, and negative powers of 0 are 0.

@@ -64,17 +64,19 @@ template <unsigned W> Real<W> buildLog10(Real<W> x) {
   return atSpecial(x, plusExact(inner, k, Tables<W>::log10Of2[0]));
 }
 
-/// The logarithm of u = 1 + x rounded, plus what rounding took, c, divided by u.
-template <unsigned W> Real<W> buildLog1p(Real<W> x) {
-  Real<W> u = x + 1, back = u - 1;
-  Real<W> c = (x - back) + (1 - (u - back));
-  Decomposed<W> d = decomposeNormal(u);
-  Real<W> k = toReal(d.exponent), f = d.f;
+/// The logarithm of u.high, plus u.low divided by u.high.
+template <unsigned W> Real<W> buildLogOfSum(Sum<W> u, Int<W> exponent) {
+  Decomposed<W> d = decomposeNormal(u.high);
+  Real<W> k = toReal(d.exponent + exponent), f = d.f;
   // c / 2^k; of numbers as large as 2^100, c is nothing.
   Int<W> limited = select(d.exponent < 100, d.exponent, 100);
-  c = c * fromBits((Format<W>::bias - limited) << Format<W>::fractionBits);
+  Real<W> c = u.low * fromBits((Format<W>::bias - limited) << Format<W>::fractionBits);
   Real<W> rest = c - c * (f - f * f) + k * Tables<W>::ln2[1];
-  Real<W> result = plusExact(f * f * evaluate(Tables<W>::log, f) + rest + f, k, Tables<W>::ln2[0]);
+  return plusExact(f * f * evaluate(Tables<W>::log, f) + rest + f, k, Tables<W>::ln2[0]);
+}
+
+template <unsigned W> Real<W> buildLog1p(Real<W> x) {
+  Real<W> result = buildLogOfSum(add(constant(x, 1), x), constant(toBits(x), 0));
   result = select(x < infinity, result, x);
   result = select(x < -1.0, quietNaN, select(x == -1.0, -infinity, result));
   return copySign(result, x);
@@ -83,6 +85,7 @@ template <unsigned W> Real<W> buildLog1p(Real<W> x) {
 #define INSTANTIATE(W)                                                                                                 \
   template Decomposed<W> decompose(Real<W>);                                                                           \
   template Decomposed<W> decomposeNormal(Real<W>);                                                                     \
+  template Real<W> buildLogOfSum(Sum<W>, Int<W>);                                                                      \
   template Real<W> buildLog(Real<W>);                                                                                  \
   template Real<W> buildLog2(Real<W>);                                                                                 \
   template Real<W> buildLog10(Real<W>);                                                                                \

@@ -9,25 +9,6 @@
 
 namespace qd::math {
 
-namespace {
-/// A number as the sum of two, of which `low` is small against the last digit of `high`.
-template <unsigned W> struct Sum { Real<W> high, low; };
-} // namespace
-
-/// a + b, where a is larger or zero.
-template <unsigned W> static Sum<W> addToLarger(Real<W> a, Real<W> b) {
-  Real<W> high = a + b;
-  return {high, b - (high - a)};
-}
-
-/// The product with nothing lost: that of the halves is exact.
-template <unsigned W> static Sum<W> multiply(Real<W> a, Real<W> b) {
-  Real<W> p = a * b, aUpper = upperHalf(a), bUpper = upperHalf(b);
-  Real<W> aLower = a - aUpper, bLower = b - bUpper;
-  Real<W> low = aUpper * bUpper - p;
-  return {p, low + aUpper * bLower + aLower * bUpper + aLower * bLower};
-}
-
 /// s = (m - 1) / (m + 1), of which log2(m) = 2/log(2) * (s + s^3/3 + ...) is a series.
 template <unsigned W> static Sum<W> ratioOf(Decomposed<W> d) {
   Real<W> m = d.mantissa, f = d.f, u = m + 1;

@@ -82,6 +82,11 @@ template <> struct Tables<32> {
   static constexpr double erfLarge[] = {
       -0x1.f78e040000000p-9, -0x1.9cb6dc0000000p+0, -0x1.e36a980000000p-1, -0x1.05f45e0000000p-3,
       0x1.5d7e480000000p-6, -0x1.b36f580000000p-10};
+  /// (1 + 2x) * exp(x^2) * erfc(x), in q = (x - 2) / (x + 2); error -27.24.
+  static constexpr double erfcLarge[] = {
+      0x1.46e80e0000000p+0, -0x1.7bf5ea0000000p-4, -0x1.5407880000000p-3, 0x1.4ff9e80000000p-3,
+      -0x1.bc37d80000000p-5, -0x1.070ce20000000p-7, 0x1.1ef33c0000000p-7, 0x1.4238c60000000p-10,
+      -0x1.9502420000000p-10, -0x1.583ace0000000p-12, 0x1.2c5acc0000000p-12};
   static constexpr double ln2[] = {
       0x1.62e4000000000p-1, 0x1.7f7e000000000p-20};
   static constexpr double log10Of2[] = {
@@ -197,6 +202,13 @@ template <> struct Tables<64> {
       -0x1.140ab45e1a165p-14, -0x1.a72a9e53c0d5fp-14, 0x1.0f614a5df80e6p-14, -0x1.8e1eaf7282881p-16,
       0x1.a13088dc71e4bp-18, -0x1.47e92706b0a94p-20, 0x1.83828076f508fp-23, -0x1.4fe05dba13697p-26,
       0x1.9446d1fe9cd49p-30, -0x1.2e4566454bafdp-34, 0x1.a71c5ad050233p-40};
+  /// (1 + 2x) * exp(x^2) * erfc(x), in q = (x - 4) / (x + 4); error -54.56.
+  static constexpr double erfcLarge[] = {
+      0x1.3ba5916e9fd7fp+0, -0x1.1df1ad154a28dp-3, 0x1.f7f5df66fc8bbp-7, 0x1.16ecefcfa5256p-4, -0x1.9ddb23c3e4071p-4,
+      0x1.7fee004e15727p-4, -0x1.0fb06dfead403p-4, 0x1.3079edf60b3fbp-5, -0x1.09623873bcc72p-6, 0x1.49c672aec1badp-8,
+      -0x1.8d4aa8a1375bcp-11, -0x1.a1df479ea8c51p-13, 0x1.3be13e91460e3p-13, -0x1.995499370cc23p-16,
+      -0x1.78b2b32a7ffc3p-17, 0x1.7ef2e7bc65767p-18, 0x1.4448e18df728dp-22, -0x1.b7e7215001b65p-21,
+      0x1.178dd1f8bf12fp-24, 0x1.bb276158deb09p-24, -0x1.8d8956a17e6abp-27, -0x1.4afa5a0baa26dp-27};
   static constexpr double ln2[] = {
       0x1.62e42fefa3800p-1, 0x1.ef35793c76800p-45};
   static constexpr double log10Of2[] = {

@@ -55,7 +55,8 @@ UNARY = {
     "math.log10": np.log10, "math.log1p": np.log1p, "math.sin": np.sin, "math.cos": np.cos, "math.tan": np.tan,
     "math.asin": np.arcsin, "math.acos": np.arccos, "math.atan": np.arctan, "math.sinh": np.sinh,
     "math.cosh": np.cosh, "math.tanh": np.tanh, "math.cbrt": np.cbrt, "math.rsqrt": lambda x: 1 / np.sqrt(x),
-    "math.erf": each(math.erf),
+    "math.erf": each(math.erf), "math.erfc": each(math.erfc), "math.asinh": np.arcsinh, "math.acosh": np.arccosh,
+    "math.atanh": np.arctanh,
 }
 BINARY = {"math.powf": np.power, "math.atan2": np.arctan2, "arith.remf": np.fmod}
 EXACT = {"arith.remf"}

@@ -165,6 +165,15 @@ def polynomials(width):
            lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), TINY, mp.mpf(1), 7 if f32 else 14)
     yield ("erfLarge", "log2(1 - erf(a)), in a", lambda a: mp.log(mp.erfc(a)) / mp.log(2), lambda a: mp.erfc(a),
            mp.mpf("0.999"), mp.mpf(4 if f32 else 6), 5 if f32 else 18)
+    # The center of q is chosen so that coefficients fall off fast.
+    center = mp.mpf(2 if f32 else 4)
+    def scaled_erfc(q):
+        x = center * (1 + q) / (1 - q)
+        return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+    least, most = mp.mpf("0.499"), mp.mpf("10.126" if f32 else "27.251")
+    yield ("erfcLarge", "(1 + 2x) * exp(x^2) * erfc(x), in q = (x - %d) / (x + %d)" % (center, center), scaled_erfc,
+           lambda q: 1 / scaled_erfc(q), (least - center) / (least + center), (most - center) / (most + center),
+           10 if f32 else 21)
 
 
 # ---- the file ---------------------------------------------------------------------------------------------------

@@ -74,13 +74,13 @@ LogicalResult Loader::loadBody(Region &region, Body &body) {
 LogicalResult Loader::loadElementwise(Operation *op, const Rule &rule, Body &body) {
   OpBuilder builder(op->getContext());
   builder.setInsertionPointToEnd(&code.scalarOps);
-  auto result = cast<VectorType>(op->getResult(0).getType());
   auto constant = dyn_cast<arith::ConstantOp>(op);
   if (constant && !isa<DenseElementsAttr>(constant.getValue()))
     return op->emitOpError("of vectors is expected to be dense");
-  std::vector<unsigned> results;
-  makeSlots(op->getResult(0), results);
-  for (unsigned i = 0; i < result.getNumElements(); ++i) {
+  SmallVector<std::vector<unsigned>> results(op->getNumResults());
+  for (auto [result, slots] : llvm::zip_equal(op->getResults(), results))
+    makeSlots(result, slots);
+  for (unsigned i = 0; i < cast<VectorType>(op->getResult(0).getType()).getNumElements(); ++i) {
     Instruction &instruction = body.instructions.emplace_back();
     OperationState state(op->getLoc(), op->getName());
     for (Value operand : op->getOperands()) {
@@ -93,13 +93,15 @@ LogicalResult Loader::loadElementwise(Operation *op, const Rule &rule, Body &bod
       auto value = cast<DenseElementsAttr>(constant.getValue()).getValues<Attribute>()[i];
       instruction.op = arith::ConstantOp::create(builder, op->getLoc(), cast<TypedAttr>(value));
     } else {
-      state.addTypes(result.getElementType());
+      for (Type type : op->getResultTypes())
+        state.addTypes(getScalarOf(type));
       state.addAttributes(op->getDiscardableAttrDictionary().getValue());
       state.propertiesAttr = op->getPropertiesAsAttribute();
       instruction.op = builder.create(state);
     }
     instruction.rule = &rule;
-    instruction.results = {results[i]};
+    for (ArrayRef<unsigned> slots : results)
+      instruction.results.push_back(slots[i]);
   }
   return success();
 }
@@ -110,7 +112,7 @@ LogicalResult Loader::loadOp(Operation *op, Body &body) {
     return op->emitOpError("is not one that the interpreter runs");
   if (failed(checkTypes(op, op->getResultTypes())))
     return failure();
-  bool isOnVectors = op->getNumResults() == 1 && isVectorType(op->getResult(0).getType());
+  bool isOnVectors = op->getNumResults() && isVectorType(op->getResult(0).getType());
   if (isOnVectors && (OpTrait::hasElementwiseMappableTraits(op) || isa<arith::ConstantOp>(op)))
     return loadElementwise(op, *rule, body);
 

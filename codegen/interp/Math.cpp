@@ -95,10 +95,6 @@ void addMathRules(RuleTable &table) {
 
   // The square root of a double, rounded again, is that of the narrower type.
   table.addFloats<math::SqrtOp>(unary<std::sqrt>);
-  table.addFloats<math::AsinhOp>(unary<std::asinh>);
-  table.addFloats<math::AcoshOp>(unary<std::acosh>);
-  table.addFloats<math::AtanhOp>(unary<std::atanh>);
-  table.addFloats<math::ErfcOp>(unary<std::erfc>);
   table.addInts<math::IPowIOp>(ipowi);
 }
 
