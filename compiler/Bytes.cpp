@@ -115,6 +115,7 @@ void writeOptions(const CompileOptions &options, ByteWriter &writer) {
   writer.number(options.stripQir);
   writer.text(options.divergent);
   writer.text(options.blocks);
+  writer.text(options.bind);
   writer.text(options.remarks);
   writer.number(options.statistics);
 }
@@ -129,6 +130,7 @@ void readOptions(ByteReader &reader, CompileOptions &options) {
   options.stripQir = reader.number();
   options.divergent = reader.text();
   options.blocks = reader.text();
+  options.bind = reader.text();
   options.remarks = reader.text();
   options.statistics = reader.number();
 }

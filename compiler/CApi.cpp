@@ -1,5 +1,6 @@
 //===- CApi.cpp - the C interface over the C++ one ------------------------------------------------===//
 
+#include "compiler/BindArguments.h"
 #include "compiler/BlockSizes.h"
 #include "compiler/Compiler.h"
 #include "compiler/Session.h"
@@ -48,7 +49,7 @@ static void writeOptions(Options defaults, Options *options, uint32_t structSize
 }
 
 constexpr size_t oldestCompileOptions = offsetof(qdcCompileOptions, divergent);
-constexpr size_t oldestHostOptions = sizeof(qdcHostOptions);
+constexpr size_t oldestHostOptions = offsetof(qdcHostOptions, bind);
 
 /// "error: TEXT" as a result.
 static qd::CompileResult makeFailure(const char *text) {
@@ -123,6 +124,7 @@ static qd::CompileOptions convert(const qdcCompileOptions &options) {
   converted.cache = qd::CachePolicy(options.cache);
   set(converted.cacheFolder, options.cacheFolder);
   converted.cacheBytes = options.cacheBytes;
+  set(converted.bind, options.bind);
   return converted;
 }
 
@@ -223,7 +225,8 @@ static bool load(qdcHostModule_ &host, StringRef qir, StringRef name, const qdcH
     return false;
   }
   mlir::ModuleOp module = host.session.parse(qir, name);
-  if (!module || !qd::resizeBlocks(host.session, module, options.blocks ? options.blocks : ""))
+  if (!module || !qd::resizeBlocks(host.session, module, options.blocks ? options.blocks : "") ||
+      !qd::bindArguments(host.session, module, options.bind ? options.bind : ""))
     return false;
   qd::HostOptions hostOptions;
   hostOptions.optLevel = std::min(options.optLevel, 3u);

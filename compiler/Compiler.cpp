@@ -2,6 +2,7 @@
 
 #include "compiler/Compiler.h"
 
+#include "compiler/BindArguments.h"
 #include "compiler/BlockSizes.h"
 #include "compiler/Compilation.h"
 #include "compiler/ResultCache.h"
@@ -133,7 +134,7 @@ static FailureOr<std::string> run(Session &session, std::string_view qir, std::s
   if (failed(requests))
     return failure();
   ModuleOp module = session.parse(StringRef(qir.data(), qir.size()), StringRef(name.data(), name.size()));
-  if (!module || !resizeBlocks(session, module, options.blocks))
+  if (!module || !resizeBlocks(session, module, options.blocks) || !bindArguments(session, module, options.bind))
     return failure();
   if (options.emit == "qir")
     return printModule(module);

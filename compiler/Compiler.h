@@ -41,6 +41,9 @@ struct CompileOptions {
   std::string divergent = "error";
   /// Block sizes of resizable kernels, "NAME=128,NAME=32x8"; "" for those that the kernels name.
   std::string blocks;
+  /// Scalar arguments that are constants, "n=1024,KERNEL.scale=0.5": a name alone is of every kernel that has it. Bound
+  /// arguments leave the interface; a launch does not pass them.
+  std::string bind;
   /// Passes that report their choices, as in `-Rpass=expand`; "" for none.
   std::string remarks;
   /// Counts each variant's instructions, for `Variant::statistics`. Takes about as long again as the compile where the

@@ -68,6 +68,8 @@ typedef struct qdcCompileOptions {
   uint32_t cache;          /* QDC_CACHE_* */
   const char *cacheFolder; /* for QDC_CACHE_DISK; null for QDC_CACHE_DIR, else qdc in $XDG_CACHE_HOME or ~/.cache */
   uint64_t cacheBytes;     /* that the folder's files may take; 0 for QDC_CACHE_SIZE, else 1 GiB */
+  const char *bind;        /* scalar arguments that are constants, "n=1024,KERNEL.scale=0.5"; a name alone is of every kernel
+                              that has it. Bound arguments leave the interface: a launch does not pass them */
 } qdcCompileOptions;
 
 /* Fills in the defaults: no targets, "qdb", default subgroup, level 2. `structSize` is the caller's sizeof. C and C++
@@ -154,6 +156,7 @@ typedef struct qdcHostOptions {
   uint32_t threads;       /* threads of the cpu device; 0 for one a processor */
   const char *checks;     /* interp: comma-separated checks, "all" or null for the default set */
   const char *blocks;     /* as in qdcCompileOptions */
+  const char *bind;       /* as in qdcCompileOptions */
 } qdcHostOptions;
 
 /* As qdcInitCompileOptions and its other form. */

@@ -17,6 +17,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include <memory>
 #include <string>
+#include <vector>
 
 using namespace llvm;
 
@@ -30,6 +31,7 @@ EXAMPLES
                                                      one bundle for all three
   qdc sum.qir -target=nvptx --emit=expanded          QIR after the expansions
   qdc sum.qir -target=nvptx -block=sum=128           a resizable kernel with blocks of 128 threads
+  qdc sum.qir -target=nvptx -bind=n=1024             the argument n is a constant
   qdc - < sum.qir --emit=qir                         check and format
 
 A target is BACKEND, BACKEND:CHIP or either with @LANES behind it (amdgcn:gfx1100@64).
@@ -64,15 +66,19 @@ struct Options {
                                  cl::desc("Collective ops in divergent control flow"), cl::cat(category)};
   cl::list<std::string> blocks{"block", cl::CommaSeparated, cl::value_desc("NAME=X[xY[xZ]],..."),
                                cl::desc("Block sizes of resizable kernels"), cl::cat(category)};
+  cl::list<std::string> bindings{"bind", cl::CommaSeparated, cl::value_desc("[KERNEL.]ARGUMENT=VALUE,..."),
+                                 cl::desc("Scalar arguments that are constants; they leave the interface"),
+                                 cl::cat(category)};
   cl::opt<std::string> remarks{"Rpass", cl::value_desc("expand"), cl::desc("Report how ops are carried out"),
                                cl::cat(category)};
   cl::opt<bool> cache{"cache", cl::desc("Keep results in a folder, and take them from it (QDC_CACHE_DIR, else ~/.cache/qdc)"),
                       cl::cat(category)};
   cl::opt<bool> cacheStats{"cache-stats", cl::desc("Show the cache folder, its size and its hits"), cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets", cl::desc("List targets, chips and subgroup sizes"), cl::cat(category)};
-  cl::Option *all[15] = {&input,        std::addressof(targets), &chip,      &subgroupSize,          &emit,
-                         &output,       &dependencies,           &level,     &stripQir,              &divergent,
-                         &remarks,      &listTargets,            std::addressof(blocks), &cache, &cacheStats};
+  std::vector<cl::Option *> all{&input,        std::addressof(targets), &chip,   &subgroupSize, &emit,
+                                &output,       &dependencies,           &level,  &stripQir,     &divergent,
+                                &remarks,      &listTargets,            &cache,  &cacheStats,   std::addressof(blocks),
+                                std::addressof(bindings)};
 };
 } // namespace
 
@@ -189,6 +195,7 @@ int main(int argc, char **argv) {
   options.divergent = flags.divergent;
   options.remarks = flags.remarks;
   options.blocks = join(flags.blocks, ",");
+  options.bind = join(flags.bindings, ",");
   if (flags.cache)
     options.cache = qd::CachePolicy::Disk;
   if (flags.level < '0' || flags.level > '3')
