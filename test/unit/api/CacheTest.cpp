@@ -210,9 +210,11 @@ TEST_F(Cache, CorruptEntriesAreMisses) {
   EXPECT_TRUE(cache.load(makeKey(1)));
   // Another key's entry under this name.
   cache.store(makeKey(2), "others");
-  for (const std::string &other : listFiles(".qdc"))
-    if (other != path)
+  for (const std::string &other : listFiles(".qdc")) {
+    if (other != path) {
       ASSERT_EQ(rename(other.c_str(), path.c_str()), 0);
+    }
+  }
   EXPECT_FALSE(cache.load(makeKey(1)));
   cache.store(makeKey(1), bytes);
   EXPECT_EQ(cache.load(makeKey(1)), bytes);
