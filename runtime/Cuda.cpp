@@ -85,6 +85,9 @@ Expected<Cuda> loadCuda() {
   get(driver.memFree, "cuMemFree_v2");
   get(driver.copyToDevice, "cuMemcpyHtoD_v2");
   get(driver.copyToHost, "cuMemcpyDtoH_v2");
+  get(driver.copyOnDevice, "cuMemcpyDtoD_v2");
+  get(driver.fill, "cuMemsetD8_v2");
+  get(driver.streamSynchronize, "cuStreamSynchronize");
   get(driver.moduleLoad, "cuModuleLoadDataEx");
   get(driver.moduleUnload, "cuModuleUnload");
   get(driver.moduleGetFunction, "cuModuleGetFunction");
@@ -159,9 +162,16 @@ DeviceResult openCuda(std::optional<unsigned> index, const DeviceOptions &option
   driver.statusText = [cuda = *cuda](int code) { return cuda.statusText(code); };
   driver.multiprocessors = static_cast<unsigned>(facts->multiprocessors);
   unsigned sm = facts->sm;
+  DeviceProperties properties;
+  properties.name = name;
+  properties.description = facts->description();
+  properties.target = text("nvptx:sm_", sm);
+  properties.defaultSubgroup = properties.smallestSubgroup = properties.largestSubgroup = 32;
+  properties.multiprocessors = driver.multiprocessors;
+  properties.memoryBytes = facts->memory;
+  properties.limits = facts->limits;
   return std::unique_ptr<Device>(new DriverDevice(
-      name, facts->description(), text("nvptx:sm_", sm), std::move(driver), facts->limits,
-      [sm](const Bundle &bundle) { return matchCuda(bundle, sm); }, options));
+      std::move(properties), std::move(driver), [sm](const Bundle &bundle) { return matchCuda(bundle, sm); }, options));
 }
 
 std::vector<DeviceEntry> listCuda() {
@@ -177,7 +187,8 @@ std::vector<DeviceEntry> listCuda() {
     entries.push_back(
         {text("cuda:", i), bool(facts),
          facts ? text(facts->description(), ", driver for CUDA ", version / 1000, ".", version % 1000 / 10)
-               : facts.message()});
+               : facts.message(),
+         true});
   }
   return entries;
 }

@@ -2,6 +2,7 @@
 #include "runtime/Backends.h"
 #include "runtime/Compiler.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace qd::rt {
@@ -17,6 +18,21 @@ std::string_view kindName(Parameter::Kind kind) {
   return kind == Parameter::Kind::Buffer ? "a buffer" : "a scalar";
 }
 
+/// Bytes that copies through the host hold at a time.
+constexpr size_t copyPiece = 4 << 20;
+
+/// Whether two buffer arguments have a byte in common.
+bool overlap(const Argument &a, const Argument &b) {
+  uint64_t beginA = a.begin(), beginB = b.begin();
+  if (!beginA || !beginB) {
+    if (a.memory != b.memory)
+      return false;
+    beginA = a.offset;
+    beginB = b.offset;
+  }
+  return beginA < beginB + b.byteCount() && beginB < beginA + a.byteCount();
+}
+
 std::vector<std::string> kernelNames(const Interface &interface) {
   std::vector<std::string> names;
   for (const Kernel &kernel : interface.kernels)
@@ -26,16 +42,70 @@ std::vector<std::string> kernelNames(const Interface &interface) {
 
 } // namespace
 
-Error Buffer::upload(const void *data, size_t bytes) {
-  if (bytes > numBytes)
-    return fail("a copy of ", bytes, " bytes exceeds the buffer of ", numBytes);
-  return bytes ? doUpload(data, bytes) : Error::success();
+Error Buffer::checkRange(const char *what, size_t bytes, size_t offset) const {
+  if (bytes <= numBytes && offset <= numBytes - bytes)
+    return Error::success();
+  if (offset)
+    return fail(what, " of ", bytes, " bytes at byte ", offset, " exceeds the buffer of ", numBytes);
+  return fail(what, " of ", bytes, " bytes exceeds the buffer of ", numBytes);
 }
 
-Error Buffer::download(void *data, size_t bytes) {
-  if (bytes > numBytes)
-    return fail("a copy of ", bytes, " bytes exceeds the buffer of ", numBytes);
-  return bytes ? doDownload(data, bytes) : Error::success();
+Error Buffer::upload(const void *data, size_t bytes, size_t offset) {
+  if (Error error = checkRange("a copy", bytes, offset))
+    return error;
+  return bytes ? doUpload(data, bytes, offset) : Error::success();
+}
+
+Error Buffer::download(void *data, size_t bytes, size_t offset) {
+  if (Error error = checkRange("a copy", bytes, offset))
+    return error;
+  return bytes ? doDownload(data, bytes, offset) : Error::success();
+}
+
+Error Buffer::fill(uint8_t value, size_t bytes, size_t offset) {
+  if (Error error = checkRange("a fill", bytes, offset))
+    return error;
+  return bytes ? doFill(value, bytes, offset) : Error::success();
+}
+
+Error Buffer::checkCopy(const Buffer &source, size_t bytes, size_t offset, size_t sourceOffset) const {
+  if (Error error = checkRange("a copy", bytes, offset))
+    return error;
+  if (Error error = source.checkRange("a copy", bytes, sourceOffset))
+    return error;
+  if (&source == this && offset < sourceOffset + bytes && sourceOffset < offset + bytes && bytes)
+    return fail("a copy of ", bytes, " bytes inside a buffer from byte ", sourceOffset, " to byte ", offset,
+                " overlaps itself");
+  return Error::success();
+}
+
+Error Buffer::copyFrom(Buffer &source, size_t bytes, size_t offset, size_t sourceOffset) {
+  if (Error error = checkCopy(source, bytes, offset, sourceOffset))
+    return error;
+  if (!bytes)
+    return Error::success();
+  return source.owner() == owner() ? doCopyFrom(source, bytes, offset, sourceOffset)
+                                   : Buffer::doCopyFrom(source, bytes, offset, sourceOffset);
+}
+
+Error Buffer::doFill(uint8_t value, size_t bytes, size_t offset) {
+  std::vector<uint8_t> piece(std::min(bytes, copyPiece), value);
+  for (size_t at = 0; at < bytes; at += copyPiece)
+    if (Error error = doUpload(piece.data(), std::min(bytes - at, copyPiece), offset + at))
+      return error;
+  return Error::success();
+}
+
+Error Buffer::doCopyFrom(Buffer &source, size_t bytes, size_t offset, size_t sourceOffset) {
+  std::vector<uint8_t> piece(std::min(bytes, copyPiece));
+  for (size_t at = 0; at < bytes; at += copyPiece) {
+    size_t length = std::min(bytes - at, copyPiece);
+    if (Error error = source.doDownload(piece.data(), length, sourceOffset + at))
+      return error;
+    if (Error error = doUpload(piece.data(), length, offset + at))
+      return error;
+  }
+  return Error::success();
 }
 
 Argument Argument::scalar(ScalarType type, uint64_t bits) {
@@ -56,14 +126,31 @@ Argument Argument::buffer(Buffer &buffer, ElementType type, int64_t count) {
 
 Argument Argument::buffer(Buffer &buffer, ElementType type, const std::vector<int64_t> &shape) {
   Argument argument = Argument::buffer(buffer, type, int64_t(1));
-  argument.rank = static_cast<unsigned>(shape.size());
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (i < argument.extents.size())
-      argument.extents[i] = shape[i];
-    // A negative count is refused where the argument is checked.
-    if (shape[i] < 0 || __builtin_mul_overflow(argument.count, shape[i], &argument.count))
-      argument.count = -1;
+  argument.setShape(shape.data(), shape.size());
+  return argument;
+}
+
+void Argument::setShape(const int64_t *shape, size_t dimensions) {
+  rank = static_cast<unsigned>(dimensions);
+  count = 1;
+  extents = {1, 1, 1};
+  bool valid = true;
+  for (size_t i = 0; i < dimensions; ++i) {
+    if (i < extents.size())
+      extents[i] = shape[i];
+    valid &= shape[i] >= 0 && !__builtin_mul_overflow(count, shape[i], &count);
   }
+  // A negative count is refused where the argument is checked.
+  if (!valid)
+    count = -1;
+}
+
+Argument Argument::pointer(uint64_t address, ElementType type, const std::vector<int64_t> &shape) {
+  Argument argument;
+  argument.kind = Parameter::Kind::Buffer;
+  argument.type = type;
+  argument.address = address;
+  argument.setShape(shape.data(), shape.size());
   return argument;
 }
 
@@ -84,17 +171,34 @@ Error checkArguments(const Kernel &kernel, const std::vector<Argument> &argument
     if (argument.rank != parameter.rank)
       return fail(where, " has ", parameter.rank, " dimension", parameter.rank == 1 ? "" : "s", ", got ",
                   argument.rank);
-    size_t needed;
-    if (argument.count < 0 ||
-        __builtin_mul_overflow(static_cast<size_t>(argument.count), argument.type.bytes(), &needed) ||
-        !argument.memory || needed > argument.memory->bytes())
-      return fail(where, " is given as ", argument.count, " elements of ", argument.type.bytes(),
-                  " bytes, its buffer has ", argument.memory ? argument.memory->bytes() : 0, " bytes");
-    for (size_t j = 0; j < arguments.size(); ++j)
-      if (j != i && arguments[j].memory == argument.memory && parameter.noalias &&
-          (parameter.mayBeWritten() || kernel.parameters[j].mayBeWritten()))
-        return fail(where, " is noalias, but shares its buffer with '", kernel.parameters[j].name, "'");
+    size_t needed, end;
+    bool sized = argument.count >= 0 &&
+                 !__builtin_mul_overflow(static_cast<size_t>(argument.count), argument.type.bytes(), &needed);
+    if (!argument.memory) {
+      if (!sized || __builtin_add_overflow(needed, argument.address, &end))
+        return fail(where, " is given as ", argument.count, " elements of ", argument.type.bytes(),
+                    " bytes, which no memory has");
+      if (!argument.address && needed)
+        return fail(where, " is given as ", argument.count, " elements at a null pointer");
+    } else if (!sized || __builtin_add_overflow(needed, argument.offset, &end) || end > argument.memory->bytes()) {
+      return fail(where, " is given as ", argument.count, " elements of ", argument.type.bytes(), " bytes",
+                  argument.offset ? text(" from byte ", argument.offset, " on") : "", ", its buffer has ",
+                  argument.memory->bytes(), " bytes");
+    }
+    // Vectors of a power of two lie at multiples of their size.
+    unsigned lanes = argument.type.lanes;
+    size_t align = scalarBytes(argument.type.scalar) * (lanes & (lanes - 1) ? 1 : lanes);
+    align = std::max<size_t>(align, parameter.align);
+    uint64_t begin = argument.begin() ? argument.begin() : argument.offset;
+    if (begin % align)
+      return fail(where, " begins at an address that is no multiple of ", align, " bytes");
   }
+  for (size_t i = 0; i < arguments.size(); ++i)
+    for (size_t j = 0; j < arguments.size() && kernel.parameters[i].noalias; ++j)
+      if (j != i && kernel.parameters[j].isBuffer() && overlap(arguments[i], arguments[j]) &&
+          (kernel.parameters[i].mayBeWritten() || kernel.parameters[j].mayBeWritten()))
+        return fail(argumentOf(kernel, kernel.parameters[i]), " is noalias, but shares its buffer with '",
+                    kernel.parameters[j].name, "'");
   return Error::success();
 }
 
@@ -123,25 +227,51 @@ Expected<Occupancy> Module::findOccupancy(const Kernel &) {
   return fail(deviceName, " does not tell how many blocks run at once");
 }
 
+Expected<const Kernel *> Module::find(std::string_view name) const {
+  if (const Kernel *kernel = moduleInterface.find(name))
+    return kernel;
+  return fail("the module has no kernel '", name, "'", suggestion(name, kernelNames(moduleInterface)));
+}
+
 Expected<Occupancy> Module::occupancy(std::string_view name) {
-  const Kernel *kernel = moduleInterface.find(name);
-  if (!kernel)
-    return fail("the module has no kernel '", name, "'", suggestion(name, kernelNames(moduleInterface)));
-  return findOccupancy(*kernel);
+  auto kernel = find(name);
+  return kernel ? findOccupancy(**kernel) : kernel.error();
+}
+
+Expected<const Kernel *> Module::check(std::string_view name, Grid grid, const std::vector<Argument> &arguments) const {
+  auto found = find(name);
+  if (!found)
+    return found;
+  const Kernel *kernel = *found;
+  if (Error error = checkArguments(*kernel, arguments))
+    return error;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].memory && arguments[i].memory->owner() != owner)
+      return fail(argumentOf(*kernel, kernel->parameters[i]), " is a buffer of another device than ", deviceName);
+    if (kernel->parameters[i].isBuffer() && !arguments[i].memory && !takesPointers)
+      return fail(argumentOf(*kernel, kernel->parameters[i]), " is a pointer, ", deviceName, " takes buffers alone");
+  }
+  if (Error error = checkGrid(*kernel, grid, limits, deviceName))
+    return error;
+  return kernel;
 }
 
 Expected<double> Module::launch(std::string_view name, Grid grid, const std::vector<Argument> &arguments) {
-  const Kernel *kernel = moduleInterface.find(name);
+  auto kernel = check(name, grid, arguments);
   if (!kernel)
-    return fail("the module has no kernel '", name, "'", suggestion(name, kernelNames(moduleInterface)));
-  if (Error error = checkArguments(*kernel, arguments))
-    return error;
-  if (Error error = checkGrid(*kernel, grid, limits, deviceName))
-    return error;
-  return doLaunch(*kernel, grid, arguments);
+    return kernel.error();
+  return doLaunch(**kernel, grid, arguments);
+}
+
+Expected<std::unique_ptr<Buffer>> Device::wrap(void *, size_t) {
+  return fail(name(), " has no memory that a pointer names: its buffers are allocated");
 }
 
 Expected<std::unique_ptr<Device>> Device::open(const std::string &name, const DeviceOptions &options) {
+  if (name == "best") {
+    auto best = bestDevice();
+    return best ? open(*best, options) : DeviceResult(best.error());
+  }
   size_t colon = name.find(':');
   std::string kind = name.substr(0, colon);
   std::string rest = colon == std::string::npos ? "" : name.substr(colon + 1);
@@ -157,7 +287,7 @@ Expected<std::unique_ptr<Device>> Device::open(const std::string &name, const De
   }
   if (kind != "cuda" && kind != "hip" && kind != "vulkan")
     return fail("no device is called '", name, "'",
-                suggestion(kind, {"cpu", "interp", "sim:CHIP", "vulkan", "cuda", "hip"}));
+                suggestion(kind, {"cpu", "interp", "sim:CHIP", "vulkan", "cuda", "hip", "best"}));
   std::optional<unsigned> index;
   if (colon != std::string::npos) {
     unsigned number = 0;
@@ -179,6 +309,24 @@ std::vector<DeviceEntry> listDevices() {
     for (DeviceEntry &entry : list())
       entries.push_back(std::move(entry));
   return entries;
+}
+
+Expected<std::string> bestDevice() {
+  std::vector<DeviceEntry> vulkan;
+  for (auto list : {listCuda, listHip, listVulkan}) {
+    std::vector<DeviceEntry> entries = list();
+    for (const DeviceEntry &entry : entries)
+      if (entry.present && entry.isGpu)
+        return entry.name;
+    vulkan = std::move(entries);
+  }
+  for (const DeviceEntry &entry : listHost())
+    if (entry.present && entry.name == "cpu")
+      return entry.name;
+  for (const DeviceEntry &entry : vulkan)
+    if (entry.present)
+      return entry.name;
+  return fail("no device can be used: there is no GPU with a driver, no Vulkan device and no compiler library");
 }
 
 Expected<Variant> variantFor(const Program &program, const VariantRequest &request, std::string &warnings) {

@@ -6,8 +6,9 @@
 //   auto seconds = (*module)->launch("scale", {16, 1, 1}, {Argument::buffer(**x, {ScalarType::F32}, 1024),
 //                                                          Argument::of(2.0f)});
 //
-// Objects are used by one thread at a time. A module or buffer must not outlive its device. Launches are
-// checked against the kernel's interface before anything reaches a driver, and have finished on return.
+// An object is used by one thread at a time; threads may use different objects of one device. Nothing outlives its
+// device. Launches are checked against the kernel's interface before anything reaches a driver. Buffers' own functions
+// and Module::launch begin after all work that was given to the device's streams, and have finished on return.
 #ifndef QD_RUNTIME_DEVICE_H
 #define QD_RUNTIME_DEVICE_H
 
@@ -24,22 +25,43 @@ struct Grid {
 /// Memory of a device.
 class Buffer {
 public:
-  explicit Buffer(size_t bytes) : numBytes(bytes) {}
+  /// `owner` is one value for all objects of a device, and differs between devices.
+  explicit Buffer(size_t bytes, const void *owner = nullptr) : numBytes(bytes), deviceToken(owner) {}
   virtual ~Buffer() = default;
   Buffer(const Buffer &) = delete;
   Buffer &operator=(const Buffer &) = delete;
 
   size_t bytes() const { return numBytes; }
-  /// Copies between host memory and the buffer's first `bytes` bytes.
-  Error upload(const void *data, size_t bytes);
-  Error download(void *data, size_t bytes);
+  const void *owner() const { return deviceToken; }
+  /// Copies between host memory and the `bytes` bytes of the buffer from byte `offset` on.
+  Error upload(const void *data, size_t bytes, size_t offset = 0);
+  Error download(void *data, size_t bytes, size_t offset = 0);
+  /// Sets bytes to one value.
+  Error fill(uint8_t value, size_t bytes, size_t offset = 0);
+  /// Copies from another buffer, which may be of another device. Ranges of one buffer must not overlap.
+  Error copyFrom(Buffer &source, size_t bytes, size_t offset = 0, size_t sourceOffset = 0);
+  /// Whether `bytes` bytes from `offset` on lie inside; `what` begins the sentence: "a copy".
+  Error checkRange(const char *what, size_t bytes, size_t offset) const;
+  /// Whether copyFrom may be asked for.
+  Error checkCopy(const Buffer &source, size_t bytes, size_t offset, size_t sourceOffset) const;
+
+  /// Where kernels see it: memory of the host for host devices, of the GPU for cuda and hip; 0 where the device has
+  /// no addresses.
+  virtual uint64_t address() const { return 0; }
+  /// Where the host sees it; null where it does not. Valid while no work on the buffer is under way.
+  virtual void *mapped() const { return nullptr; }
 
 protected:
-  virtual Error doUpload(const void *data, size_t bytes) = 0;
-  virtual Error doDownload(void *data, size_t bytes) = 0;
+  virtual Error doUpload(const void *data, size_t bytes, size_t offset) = 0;
+  virtual Error doDownload(void *data, size_t bytes, size_t offset) = 0;
+  /// By uploads, where the device has nothing better.
+  virtual Error doFill(uint8_t value, size_t bytes, size_t offset);
+  /// From a buffer of the same device; through the host where the device has nothing better.
+  virtual Error doCopyFrom(Buffer &source, size_t bytes, size_t offset, size_t sourceOffset);
 
 private:
   size_t numBytes;
+  const void *deviceToken;
 };
 
 /// A typed kernel argument.
@@ -47,16 +69,29 @@ struct Argument {
   Parameter::Kind kind = Parameter::Kind::Scalar;
   ElementType type;
   uint64_t bits = 0;
+  /// A buffer's memory: from byte `offset` of `memory` on or, where that is null, at `address`.
   Buffer *memory = nullptr;
+  size_t offset = 0;
+  uint64_t address = 0;
   /// A buffer's elements, and their number by dimension: rows first, 1 for dimensions that it has not.
   int64_t count = 0;
   std::array<int64_t, 3> extents = {1, 1, 1};
   unsigned rank = 1;
 
+  /// Where a buffer begins; 0 where the device has no addresses.
+  uint64_t begin() const { return memory ? (memory->address() ? memory->address() + offset : 0) : address; }
+  /// What a buffer's elements take.
+  uint64_t byteCount() const { return static_cast<uint64_t>(count) * type.bytes(); }
+
+  /// A buffer's elements by dimension: also `count`, which is negative where the shape is not one.
+  void setShape(const int64_t *shape, size_t dimensions);
+
   static Argument scalar(ScalarType type, uint64_t bits);
   static Argument buffer(Buffer &buffer, ElementType type, int64_t count);
   /// Of 1 to 3 dimensions, row by row.
   static Argument buffer(Buffer &buffer, ElementType type, const std::vector<int64_t> &shape);
+  /// Memory that the caller vouches for: the host's on host devices, the GPU's on cuda and hip.
+  static Argument pointer(uint64_t address, ElementType type, const std::vector<int64_t> &shape);
   static Argument of(int32_t value) { return scalar(ScalarType::I32, static_cast<uint32_t>(value)); }
   static Argument of(int64_t value) { return scalar(ScalarType::I64, static_cast<uint64_t>(value)); }
   static Argument of(float value) { return scalar(ScalarType::F32, floatBits(ScalarType::F32, value)); }
@@ -89,6 +124,22 @@ struct LaunchLimits {
   uint64_t sharedBytes = UINT64_MAX;
 };
 
+/// What a device is. Numbers that it does not tell are 0.
+struct DeviceProperties {
+  std::string name, description;
+  /// What the compiler is asked for: "nvptx:sm_90"; "" for host devices.
+  std::string target;
+  uint32_t defaultSubgroup = 0, smallestSubgroup = 0, largestSubgroup = 0;
+  uint32_t multiprocessors = 0;
+  uint64_t memoryBytes = 0;
+  LaunchLimits limits;
+  bool isGpu = false;
+  /// Kernels take addresses of the caller's: Device::wrap and Argument::pointer.
+  bool takesPointers = false;
+  /// Buffers are memory that the host sees.
+  bool isHostMemory = false;
+};
+
 /// How many blocks of a kernel run at the same time.
 struct Occupancy {
   /// On one multiprocessor, as far as threads, registers and shared memory allow.
@@ -104,15 +155,22 @@ public:
   const Interface &interface() const { return moduleInterface; }
   /// What the compiler had to say; "" when nothing.
   const std::string &warnings() const { return moduleWarnings; }
+  const std::string &device() const { return deviceName; }
 
+  /// The kernel of that name.
+  Expected<const Kernel *> find(std::string_view kernel) const;
+  /// The same, if the arguments are the device's and fit it, and the grid fits the device.
+  Expected<const Kernel *> check(std::string_view kernel, Grid grid, const std::vector<Argument> &arguments) const;
   /// Runs a kernel to its end and returns the seconds that the device took.
   Expected<double> launch(std::string_view kernel, Grid grid, const std::vector<Argument> &arguments);
   /// Fails on devices that do not tell.
   Expected<Occupancy> occupancy(std::string_view kernel);
 
 protected:
-  Module(Interface interface, LaunchLimits limits, std::string device)
-      : moduleInterface(std::move(interface)), limits(limits), deviceName(std::move(device)) {}
+  /// `owner` as in Buffer.
+  Module(Interface interface, LaunchLimits limits, std::string device, const void *owner, bool takesPointers)
+      : moduleInterface(std::move(interface)), limits(limits), deviceName(std::move(device)), owner(owner),
+        takesPointers(takesPointers) {}
   /// The arguments fit the kernel's parameters and the grid fits the limits.
   virtual Expected<double> doLaunch(const Kernel &kernel, Grid grid,
                                     const std::vector<Argument> &arguments) = 0;
@@ -124,6 +182,8 @@ private:
   Interface moduleInterface;
   LaunchLimits limits;
   std::string deviceName;
+  const void *owner;
+  bool takesPointers;
 };
 
 class Device {
@@ -131,13 +191,17 @@ public:
   virtual ~Device() = default;
 
   /// Opens "cpu", "interp", "sim:CHIP", "cuda", "hip" or "vulkan", the last three with ":N" for other than
-  /// the default device.
+  /// the default device, or "best", which is what bestDevice says.
   static Expected<std::unique_ptr<Device>> open(const std::string &name, const DeviceOptions &options = {});
 
   const std::string &name() const { return deviceName; }
   /// One line: the chip and what matters of it.
   virtual std::string description() const = 0;
+  virtual DeviceProperties properties() const = 0;
   virtual Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) = 0;
+  /// A buffer of memory that stays the caller's and must outlive it: the host's on host devices, the GPU's on cuda
+  /// and hip. Vulkan has no such memory.
+  virtual Expected<std::unique_ptr<Buffer>> wrap(void *pointer, size_t bytes);
   virtual Expected<std::unique_ptr<Module>> load(const Program &program) = 0;
 
 protected:
@@ -152,8 +216,11 @@ struct DeviceEntry {
   std::string name;
   bool present;
   std::string text;
+  bool isGpu = false;
 };
 std::vector<DeviceEntry> listDevices();
+/// The first that is present of: an NVIDIA GPU, an AMD GPU, another GPU by Vulkan, cpu, Vulkan on a processor.
+Expected<std::string> bestDevice();
 
 /// Whether the arguments fit the kernel, by number, kind, type and size.
 Error checkArguments(const Kernel &kernel, const std::vector<Argument> &arguments);

@@ -16,20 +16,38 @@ constexpr uint32_t defaultSharedBytes = 48 << 10;
 
 class DriverBuffer : public Buffer {
 public:
-  DriverBuffer(const Driver &driver, Driver::Address address, size_t bytes)
-      : Buffer(bytes), driver(driver), memory(address) {}
+  /// Memory that is `owned` is freed with the buffer.
+  DriverBuffer(const Driver &driver, Driver::Address address, size_t bytes, bool owned)
+      : Buffer(bytes, &driver), driver(driver), memory(address), owned(owned) {}
   ~DriverBuffer() override {
+    if (!owned)
+      return;
     driver.makeCurrent();
     driver.memFree(memory);
   }
-  Driver::Address address() const { return memory; }
+  uint64_t address() const override { return memory; }
 
 protected:
-  Error doUpload(const void *data, size_t bytes) override {
-    return status("copy to the device", driver.copyToDevice(memory, data, bytes));
+  Error doUpload(const void *data, size_t bytes, size_t offset) override {
+    driver.makeCurrent();
+    return status("copy to the device", driver.copyToDevice(memory + offset, data, bytes));
   }
-  Error doDownload(void *data, size_t bytes) override {
-    return status("copy from the device", driver.copyToHost(data, memory, bytes));
+  Error doDownload(void *data, size_t bytes, size_t offset) override {
+    driver.makeCurrent();
+    return status("copy from the device", driver.copyToHost(data, memory + offset, bytes));
+  }
+  Error doFill(uint8_t value, size_t bytes, size_t offset) override {
+    driver.makeCurrent();
+    if (int code = driver.fill(memory + offset, value, bytes))
+      return status("fill memory of the device", code);
+    // The driver does not wait for it.
+    return status("fill memory of the device", driver.streamSynchronize(nullptr));
+  }
+  Error doCopyFrom(Buffer &source, size_t bytes, size_t offset, size_t sourceOffset) override {
+    driver.makeCurrent();
+    if (int code = driver.copyOnDevice(memory + offset, source.address() + sourceOffset, bytes))
+      return status("copy on the device", code);
+    return status("copy on the device", driver.streamSynchronize(nullptr));
   }
 
 private:
@@ -39,6 +57,7 @@ private:
 
   const Driver &driver;
   Driver::Address memory;
+  bool owned;
 };
 
 /// An event that is destroyed with its scope.
@@ -60,7 +79,7 @@ class DriverModule : public Module {
 public:
   DriverModule(const Driver &driver, void *handle, Interface interface, LaunchLimits limits,
                const std::string &device, std::string warnings)
-      : Module(std::move(interface), limits, device), driver(driver), device(device), handle(handle) {
+      : Module(std::move(interface), limits, device, &driver, /*takesPointers=*/true), driver(driver), device(device), handle(handle) {
     moduleWarnings = std::move(warnings);
   }
   ~DriverModule() override {
@@ -88,10 +107,7 @@ protected:
         slots.push_back(arguments[i].bits);
         continue;
       }
-      slots.push_back(static_cast<DriverBuffer *>(arguments[i].memory)->address());
-      if (slots.back() % kernel.parameters[i].align)
-        return fail("argument '", kernel.parameters[i].name, "' of kernel '", kernel.name,
-                    "' begins at an address that is no multiple of ", kernel.parameters[i].align, " bytes");
+      slots.push_back(arguments[i].begin());
       if (kernel.parameters[i].hasSize)
         for (unsigned dim = 0; dim < kernel.parameters[i].rank; ++dim)
           slots.push_back(static_cast<uint64_t>(arguments[i].extents[dim]));
@@ -175,10 +191,11 @@ private:
 
 } // namespace
 
-DriverDevice::DriverDevice(std::string name, std::string description, std::string targets, Driver driver,
-                           LaunchLimits limits, Match match, const DeviceOptions &options)
-    : Device(std::move(name)), summary(std::move(description)), targets(std::move(targets)),
-      driver(std::move(driver)), limits(limits), match(std::move(match)), options(options) {}
+DriverDevice::DriverDevice(DeviceProperties properties, Driver driver, Match match, const DeviceOptions &options)
+    : Device(properties.name), facts(std::move(properties)), driver(std::move(driver)), match(std::move(match)),
+      options(options) {
+  facts.isGpu = facts.takesPointers = true;
+}
 
 DriverDevice::~DriverDevice() {
   if (driver.release)
@@ -191,13 +208,20 @@ Expected<std::unique_ptr<Buffer>> DriverDevice::allocate(size_t bytes) {
   // Drivers refuse empty allocations; a kernel may still be given an empty buffer.
   if (int code = driver.memAlloc(&address, bytes ? bytes : 1))
     return fail(name(), " has no memory for a buffer of ", bytes, " bytes: ", driver.statusText(code));
-  return std::unique_ptr<Buffer>(new DriverBuffer(driver, address, bytes));
+  return std::unique_ptr<Buffer>(new DriverBuffer(driver, address, bytes, /*owned=*/true));
+}
+
+Expected<std::unique_ptr<Buffer>> DriverDevice::wrap(void *pointer, size_t bytes) {
+  if (!pointer && bytes)
+    return fail("a buffer of ", bytes, " bytes at a null pointer");
+  return std::unique_ptr<Buffer>(
+      new DriverBuffer(driver, reinterpret_cast<Driver::Address>(pointer), bytes, /*owned=*/false));
 }
 
 Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
   std::string warnings;
   auto variant =
-      variantFor(program, {name(), targets, options.subgroupSize, options.optLevel, options.blocks, match}, warnings);
+      variantFor(program, {name(), facts.target, options.subgroupSize, options.optLevel, options.blocks, match}, warnings);
   if (!variant)
     return variant.error();
 
@@ -216,7 +240,7 @@ Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
                 "': ", driver.statusText(code), log[0] ? ":\n" : "", log);
   }
   return std::unique_ptr<Module>(
-      new DriverModule(driver, handle, std::move(variant->interface), limits, name(), std::move(warnings)));
+      new DriverModule(driver, handle, std::move(variant->interface), facts.limits, name(), std::move(warnings)));
 }
 
 } // namespace qd::rt

@@ -17,6 +17,9 @@ struct Driver {
   int (*memFree)(Address) = nullptr;
   int (*copyToDevice)(Address, const void *, size_t) = nullptr;
   int (*copyToHost)(void *, Address, size_t) = nullptr;
+  int (*copyOnDevice)(Address to, Address from, size_t) = nullptr;
+  int (*fill)(Address, unsigned char value, size_t) = nullptr;
+  int (*streamSynchronize)(void *) = nullptr;
   int (*moduleLoad)(void **module, const void *image, unsigned numOptions, int *options,
                     void **values) = nullptr;
   int (*moduleUnload)(void *) = nullptr;
@@ -54,19 +57,18 @@ public:
   /// Picks the variant for the device out of a bundle.
   using Match = std::function<Expected<const Variant *>(const Bundle &)>;
 
-  DriverDevice(std::string name, std::string description, std::string targets, Driver driver,
-               LaunchLimits limits, Match match, const DeviceOptions &options);
+  DriverDevice(DeviceProperties properties, Driver driver, Match match, const DeviceOptions &options);
   ~DriverDevice() override;
 
-  std::string description() const override { return summary; }
+  std::string description() const override { return facts.description; }
+  DeviceProperties properties() const override { return facts; }
   Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) override;
+  Expected<std::unique_ptr<Buffer>> wrap(void *pointer, size_t bytes) override;
   Expected<std::unique_ptr<Module>> load(const Program &program) override;
 
 private:
-  std::string summary;
-  std::string targets;
+  DeviceProperties facts;
   Driver driver;
-  LaunchLimits limits;
   Match match;
   DeviceOptions options;
 };

@@ -57,6 +57,9 @@ Expected<Hip> loadHip() {
   get(driver.memFree, "hipFree");
   get(driver.copyToDevice, "hipMemcpyHtoD");
   get(driver.copyToHost, "hipMemcpyDtoH");
+  get(driver.copyOnDevice, "hipMemcpyDtoD");
+  get(driver.fill, "hipMemsetD8");
+  get(driver.streamSynchronize, "hipStreamSynchronize");
   get(driver.moduleLoad, "hipModuleLoadDataEx");
   get(driver.moduleUnload, "hipModuleUnload");
   get(driver.moduleGetFunction, "hipModuleGetFunction");
@@ -130,11 +133,14 @@ DeviceResult openHip(std::optional<unsigned> index, const DeviceOptions &options
   if (hip->deviceAttribute && !hip->deviceAttribute(&multiprocessors, attributeMultiprocessors, static_cast<int>(number)))
     driver.multiprocessors = static_cast<unsigned>(multiprocessors);
   std::string chip = facts->chip;
-  std::string target = "amdgcn:" + chip.substr(0, chip.find(':'));
+  DeviceProperties properties;
+  properties.name = name;
+  properties.description = facts->description();
+  properties.target = "amdgcn:" + chip.substr(0, chip.find(':'));
+  properties.multiprocessors = driver.multiprocessors;
   uint32_t lanes = options.subgroupSize;
   return std::unique_ptr<Device>(new DriverDevice(
-      name, facts->description(), target, std::move(driver), {},
-      [chip, lanes](const Bundle &bundle) { return matchHip(bundle, chip, lanes); }, options));
+      std::move(properties), std::move(driver), [chip, lanes](const Bundle &bundle) { return matchHip(bundle, chip, lanes); }, options));
 }
 
 std::vector<DeviceEntry> listHip() {
@@ -144,7 +150,7 @@ std::vector<DeviceEntry> listHip() {
   std::vector<DeviceEntry> entries;
   for (int i = 0; i < hip->count; ++i) {
     auto facts = factsOf(*hip, i);
-    entries.push_back({text("hip:", i), bool(facts), facts ? facts->description() : facts.message()});
+    entries.push_back({text("hip:", i), bool(facts), facts ? facts->description() : facts.message(), true});
   }
   return entries;
 }

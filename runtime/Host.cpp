@@ -1,5 +1,5 @@
 // The devices of the compiler library: cpu, interp and sim. They take QIR, so a bundle must hold its own.
-// Buffers are host memory that belongs to the buffer, never the caller's.
+// Buffers are host memory: the device's own, or the caller's where it is wrapped.
 #include "runtime/Backends.h"
 #include "runtime/Compiler.h"
 
@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 #include <thread>
+#include <unistd.h>
 
 namespace qd::rt {
 
@@ -18,29 +19,44 @@ constexpr std::align_val_t bufferAlignment{256};
 
 class HostBuffer : public Buffer {
 public:
-  HostBuffer(uint8_t *memory, size_t bytes) : Buffer(bytes), memory(memory) {}
-  ~HostBuffer() override { ::operator delete(memory, bufferAlignment); }
-  uint8_t *data() const { return memory; }
+  /// Memory that is `owned` is freed with the buffer.
+  HostBuffer(const void *owner, uint8_t *memory, size_t bytes, bool owned)
+      : Buffer(bytes, owner), memory(memory), owned(owned) {}
+  ~HostBuffer() override {
+    if (owned)
+      ::operator delete(memory, bufferAlignment);
+  }
+  uint64_t address() const override { return reinterpret_cast<uint64_t>(memory); }
+  void *mapped() const override { return memory; }
 
 protected:
-  Error doUpload(const void *data, size_t bytes) override {
-    std::memcpy(memory, data, bytes);
+  Error doUpload(const void *data, size_t bytes, size_t offset) override {
+    std::memmove(memory + offset, data, bytes);
     return Error::success();
   }
-  Error doDownload(void *data, size_t bytes) override {
-    std::memcpy(data, memory, bytes);
+  Error doDownload(void *data, size_t bytes, size_t offset) override {
+    std::memmove(data, memory + offset, bytes);
+    return Error::success();
+  }
+  Error doFill(uint8_t value, size_t bytes, size_t offset) override {
+    std::memset(memory + offset, value, bytes);
+    return Error::success();
+  }
+  Error doCopyFrom(Buffer &source, size_t bytes, size_t offset, size_t sourceOffset) override {
+    std::memmove(memory + offset, static_cast<uint8_t *>(source.mapped()) + sourceOffset, bytes);
     return Error::success();
   }
 
 private:
   uint8_t *memory;
+  bool owned;
 };
 
 class HostModule : public Module {
 public:
-  HostModule(const Compiler &compiler, qdcHostModule handle, Interface interface, const std::string &device,
-             std::string warnings, uint32_t threads)
-      : Module(std::move(interface), {}, device), compiler(compiler), device(device), handle(handle),
+  HostModule(const void *owner, const Compiler &compiler, qdcHostModule handle, Interface interface,
+             const std::string &device, std::string warnings, uint32_t threads)
+      : Module(std::move(interface), {}, device, owner, /*takesPointers=*/true), compiler(compiler), device(device), handle(handle),
         threads(threads) {
     moduleWarnings = std::move(warnings);
   }
@@ -54,7 +70,7 @@ protected:
       qdcHostArg arg = {};
       if (argument.kind == Parameter::Kind::Buffer) {
         arg.kind = QDC_ARG_BUFFER;
-        arg.data = static_cast<HostBuffer *>(argument.memory)->data();
+        arg.data = reinterpret_cast<void *>(argument.begin());
         arg.count = argument.count;
         std::copy(argument.extents.begin(), argument.extents.end(), arg.extents);
       } else {
@@ -99,11 +115,29 @@ public:
 
   std::string description() const override { return "by " + compiler.path; }
 
+  DeviceProperties properties() const override {
+    DeviceProperties result;
+    result.name = name();
+    result.description = description();
+    result.defaultSubgroup = result.smallestSubgroup = result.largestSubgroup = options.subgroupSize;
+    if (name() == "cpu")
+      result.multiprocessors = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    result.memoryBytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+    result.takesPointers = result.isHostMemory = true;
+    return result;
+  }
+
   Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) override {
     auto *memory = static_cast<uint8_t *>(::operator new(bytes ? bytes : 1, bufferAlignment, std::nothrow));
     if (!memory)
       return fail("no host memory for a buffer of ", bytes, " bytes");
-    return std::unique_ptr<Buffer>(new HostBuffer(memory, bytes));
+    return std::unique_ptr<Buffer>(new HostBuffer(this, memory, bytes, /*owned=*/true));
+  }
+
+  Expected<std::unique_ptr<Buffer>> wrap(void *pointer, size_t bytes) override {
+    if (!pointer && bytes)
+      return fail("a buffer of ", bytes, " bytes at a null pointer");
+    return std::unique_ptr<Buffer>(new HostBuffer(this, static_cast<uint8_t *>(pointer), bytes, /*owned=*/false));
   }
 
   Expected<std::unique_ptr<Module>> load(const Program &program) override {
@@ -144,7 +178,7 @@ public:
       return interface.error();
     }
     return std::unique_ptr<Module>(
-        new HostModule(compiler, handle, std::move(*interface), deviceName, std::move(said), options.threads));
+        new HostModule(this, compiler, handle, std::move(*interface), deviceName, std::move(said), options.threads));
   }
 
 private:

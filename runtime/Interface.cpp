@@ -234,6 +234,7 @@ Expected<Interface> parseInterface(std::string_view text) {
   if (reader.error)
     return reader.error;
   Interface result;
+  result.json = text;
   for (const Json &entry : *kernels) {
     auto kernel = parseKernel(entry, result.kernels.size());
     if (!kernel)

@@ -68,6 +68,8 @@ struct Kernel {
 
 struct Interface {
   std::vector<Kernel> kernels;
+  /// The text that it was read from.
+  std::string json;
   const Kernel *find(std::string_view kernel) const;
 };
 

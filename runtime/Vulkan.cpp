@@ -23,6 +23,22 @@ public:
 
   std::string description() const override { return context->facts.description(); }
 
+  DeviceProperties properties() const override {
+    const VulkanFacts &facts = context->facts;
+    DeviceProperties result;
+    result.name = name();
+    result.description = facts.description();
+    result.target = target();
+    result.defaultSubgroup = options.subgroupSize ? options.subgroupSize : facts.defaultSubgroup;
+    result.smallestSubgroup = facts.smallestSubgroup;
+    result.largestSubgroup = facts.largestSubgroup;
+    result.memoryBytes = context->localBytes();
+    result.limits = facts.launchLimits();
+    result.isGpu = facts.type != VK_PHYSICAL_DEVICE_TYPE_CPU;
+    result.isHostMemory = facts.type != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    return result;
+  }
+
   Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) override {
     auto memory = context->allocate(bytes, VulkanContext::Use::Device);
     if (!memory)
@@ -35,10 +51,7 @@ public:
     uint32_t wanted = options.subgroupSize ? options.subgroupSize : facts.defaultSubgroup;
     uint32_t smallest = options.subgroupSize ? wanted : facts.smallestSubgroup;
     uint32_t largest = options.subgroupSize ? wanted : facts.largestSubgroup;
-    // The chip that has group arithmetic, which not every device of its Vulkan version offers.
-    bool hasArithmetic = facts.subgroupOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
-    const char *target = facts.apiMinor >= 3 && hasArithmetic ? "spirv:vulkan1.3" : "spirv";
-    VariantRequest request{name(), target, wanted, options.optLevel, options.blocks, [&](const Bundle &bundle) {
+    VariantRequest request{name(), target(), wanted, options.optLevel, options.blocks, [&](const Bundle &bundle) {
                              return matchVulkan(bundle, smallest, largest, wanted, facts.apiMinor,
                                                 [&](const Variant &variant) { return runs(variant); });
                            }};
@@ -53,6 +66,12 @@ public:
   }
 
 private:
+  /// The chip that has group arithmetic, which not every device of its Vulkan version offers.
+  std::string target() const {
+    bool hasArithmetic = context->facts.subgroupOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+    return context->facts.apiMinor >= 3 && hasArithmetic ? "spirv:vulkan1.3" : "spirv";
+  }
+
   /// What this device lacks of a variant's needs.
   Error runs(const Variant &variant) const {
     auto code = summarizeSpirv(variant.image);
@@ -203,6 +222,14 @@ Expected<VulkanMemory> VulkanContext::allocate(size_t bytes, Use use) {
   return result;
 }
 
+uint64_t VulkanContext::localBytes() const {
+  uint64_t bytes = 0;
+  for (uint32_t heap = 0; heap < memoryTypes.memoryHeapCount; ++heap)
+    if (memoryTypes.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+      bytes = std::max<uint64_t>(bytes, memoryTypes.memoryHeaps[heap].size);
+  return bytes;
+}
+
 void VulkanContext::free(VulkanMemory &memory) {
   if (memory.buffer)
     vk.DestroyBuffer(device, memory.buffer, nullptr);
@@ -254,9 +281,20 @@ Expected<VulkanMemory *> VulkanContext::staging(Use use) {
   return &memory;
 }
 
-Error VulkanContext::upload(const VulkanMemory &target, const void *data, size_t bytes) {
+Error VulkanContext::copy(const VulkanMemory &target, size_t offset, const VulkanMemory &source, size_t sourceOffset,
+                          size_t bytes) {
+  return run([&](VkCommandBuffer commands) {
+    barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_PIPELINE_STAGE_TRANSFER_BIT);
+    VkBufferCopy region = {sourceOffset, offset, bytes};
+    vk.CmdCopyBuffer(commands, source.buffer, target.buffer, 1, &region);
+    barrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT);
+  });
+}
+
+Error VulkanContext::upload(const VulkanMemory &target, const void *data, size_t bytes, size_t offset) {
   if (target.mapped) {
-    std::memcpy(target.mapped, data, bytes);
+    std::memcpy(target.mapped + offset, data, bytes);
     return Error::success();
   }
   auto source = staging(Use::Upload);
@@ -268,7 +306,7 @@ Error VulkanContext::upload(const VulkanMemory &target, const void *data, size_t
     Error error = run([&](VkCommandBuffer commands) {
       barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
               VK_PIPELINE_STAGE_TRANSFER_BIT);
-      VkBufferCopy region = {0, at, length};
+      VkBufferCopy region = {0, offset + at, length};
       vk.CmdCopyBuffer(commands, (*source)->buffer, target.buffer, 1, &region);
     });
     if (error)
@@ -277,9 +315,9 @@ Error VulkanContext::upload(const VulkanMemory &target, const void *data, size_t
   return Error::success();
 }
 
-Error VulkanContext::download(const VulkanMemory &source, void *data, size_t bytes) {
+Error VulkanContext::download(const VulkanMemory &source, void *data, size_t bytes, size_t offset) {
   if (source.mapped) {
-    std::memcpy(data, source.mapped, bytes);
+    std::memcpy(data, source.mapped + offset, bytes);
     return Error::success();
   }
   auto target = staging(Use::Download);
@@ -290,7 +328,7 @@ Error VulkanContext::download(const VulkanMemory &source, void *data, size_t byt
     Error error = run([&](VkCommandBuffer commands) {
       barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
               VK_PIPELINE_STAGE_TRANSFER_BIT);
-      VkBufferCopy region = {at, 0, length};
+      VkBufferCopy region = {offset + at, 0, length};
       vk.CmdCopyBuffer(commands, source.buffer, (*target)->buffer, 1, &region);
       barrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT);
     });
@@ -344,7 +382,8 @@ std::vector<DeviceEntry> listVulkan() {
     bool usable = facts.queueFamily.has_value();
     entries.push_back({text("vulkan:", i), usable,
                        usable ? facts.description() + (chosen == i && devices->size() > 1 ? " (default)" : "")
-                              : facts.name + " has no Vulkan 1.1 or no compute queue"});
+                              : facts.name + " has no Vulkan 1.1 or no compute queue",
+                       facts.type != VK_PHYSICAL_DEVICE_TYPE_CPU});
   }
   return entries;
 }

@@ -31,14 +31,17 @@ public:
   enum class Use { Device, Upload, Download };
   Expected<VulkanMemory> allocate(size_t bytes, Use use);
   void free(VulkanMemory &memory);
+  /// The size of the largest heap of the device's own.
+  uint64_t localBytes() const;
 
   /// Records a command buffer, submits it and waits for its end.
   Error run(const std::function<void(VkCommandBuffer)> &record);
   /// Makes earlier writes of host, copies and shaders visible to later commands.
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to);
 
-  Error upload(const VulkanMemory &target, const void *data, size_t bytes);
-  Error download(const VulkanMemory &source, void *data, size_t bytes);
+  Error upload(const VulkanMemory &target, const void *data, size_t bytes, size_t offset = 0);
+  Error download(const VulkanMemory &source, void *data, size_t bytes, size_t offset = 0);
+  Error copy(const VulkanMemory &target, size_t offset, const VulkanMemory &source, size_t sourceOffset, size_t bytes);
 
   std::shared_ptr<VulkanInstance> instance;
   VulkanFacts facts;
@@ -60,13 +63,22 @@ private:
 class VulkanBuffer : public Buffer {
 public:
   VulkanBuffer(VulkanContext &context, VulkanMemory memory, size_t bytes)
-      : Buffer(bytes), context(context), memory(memory) {}
+      : Buffer(bytes, &context), context(context), memory(memory) {}
   ~VulkanBuffer() override { context.free(memory); }
   const VulkanMemory &storage() const { return memory; }
 
+  void *mapped() const override { return memory.mapped; }
+
 protected:
-  Error doUpload(const void *data, size_t bytes) override { return context.upload(memory, data, bytes); }
-  Error doDownload(void *data, size_t bytes) override { return context.download(memory, data, bytes); }
+  Error doUpload(const void *data, size_t bytes, size_t offset) override {
+    return context.upload(memory, data, bytes, offset);
+  }
+  Error doDownload(void *data, size_t bytes, size_t offset) override {
+    return context.download(memory, data, bytes, offset);
+  }
+  Error doCopyFrom(Buffer &source, size_t bytes, size_t offset, size_t sourceOffset) override {
+    return context.copy(memory, offset, static_cast<VulkanBuffer &>(source).memory, sourceOffset, bytes);
+  }
 
 private:
   VulkanContext &context;

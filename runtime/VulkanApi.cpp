@@ -237,6 +237,16 @@ std::string VulkanFacts::description() const {
               type == VK_PHYSICAL_DEVICE_TYPE_CPU ? ", a processor" : "");
 }
 
+LaunchLimits VulkanFacts::launchLimits() const {
+  LaunchLimits result;
+  for (int i = 0; i < 3; ++i)
+    result.grid[i] = limits.maxComputeWorkGroupCount[i];
+  // Workgroups are flattened: their first extent counts.
+  result.blockThreads = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+  result.sharedBytes = limits.maxComputeSharedMemorySize;
+  return result;
+}
+
 Expected<std::shared_ptr<VulkanInstance>> openVulkanInstance() {
   auto library = Library::open({"libvulkan.so.1"});
   if (!library)

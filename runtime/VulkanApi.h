@@ -129,6 +129,7 @@ struct VulkanFacts {
   uint32_t timestampBits = 0;
 
   std::string description() const;
+  LaunchLimits launchLimits() const;
 };
 
 Expected<std::shared_ptr<VulkanInstance>> openVulkanInstance();

@@ -29,22 +29,11 @@ struct Pipeline {
   VkPipeline handle = VK_NULL_HANDLE;
 };
 
-LaunchLimits limitsOf(const VulkanFacts &facts) {
-  LaunchLimits limits;
-  for (int i = 0; i < 3; ++i)
-    limits.grid[i] = facts.limits.maxComputeWorkGroupCount[i];
-  // Workgroups are flattened: their first extent counts.
-  limits.blockThreads =
-      std::min(facts.limits.maxComputeWorkGroupInvocations, facts.limits.maxComputeWorkGroupSize[0]);
-  limits.sharedBytes = facts.limits.maxComputeSharedMemorySize;
-  return limits;
-}
-
 class VulkanModule : public Module {
 public:
   VulkanModule(VulkanContext &context, const std::string &device, std::vector<uint32_t> words, SpirvSummary code,
                const Variant &variant, std::string warnings)
-      : Module(variant.interface, limitsOf(context.facts), device), context(context), vk(context.vk),
+      : Module(variant.interface, context.facts.launchLimits(), device, &context, /*takesPointers=*/false), context(context), vk(context.vk),
         device(device), words(std::move(words)), code(std::move(code)), subgroupSize(variant.subgroupSize) {
     moduleWarnings = std::move(warnings);
   }
@@ -227,7 +216,12 @@ Expected<double> VulkanModule::doLaunch(const Kernel &kernel, Grid grid,
       return fail("argument '", kernel.parameters[i].name, "' of kernel '", kernel.name, "' has ",
                   memory.bytes, " bytes, ", device, " binds at most ",
                   context.facts.limits.maxStorageBufferRange);
-    buffers.push_back({memory.buffer, 0, VK_WHOLE_SIZE});
+    VkDeviceSize align = context.facts.limits.minStorageBufferOffsetAlignment;
+    if (arguments[i].offset % align)
+      return fail("argument '", kernel.parameters[i].name, "' of kernel '", kernel.name, "' begins at byte ",
+                  arguments[i].offset, " of its buffer, ", device, " binds at multiples of ", align);
+    // Nothing of a buffer is left behind its end: kernels that get none of its elements may have it whole.
+    buffers.push_back({memory.buffer, arguments[i].offset < memory.bytes ? arguments[i].offset : 0, VK_WHOLE_SIZE});
     bindings.push_back(*kernel.parameters[i].binding);
   }
   if (kernel.paramsBinding) {

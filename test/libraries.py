@@ -15,9 +15,20 @@ qdcResultNumVariants qdcResultVariant qdcResultFindVariant
 qdcInitHostOptions qdcInitHostOptionsSized qdcHostLoad qdcHostCompile qdcHostInterface qdcHostLaunch qdcHostUnload
 """.split()
 COMPILER_CPP = ["qd::compile", "qd::describeCache", "qd::describeTargets", "qd::getEmitKinds", "qd::getVersionText"]
-RUNTIME = r"qdrt[A-Z]\w*|((vtable|typeinfo|typeinfo name) for )?qd::rt::.*"
+# The runtime's interface in C; what it exports in C++ is its namespace.
+RUNTIME_C = """
+qdrtApiVersion qdrtErrorText
+qdrtListDevices qdrtDeviceListSize qdrtDeviceListName qdrtDeviceListText qdrtDeviceListPresent qdrtDeviceListFree
+qdrtInitDeviceOptionsSized qdrtDeviceOpen qdrtDeviceClose qdrtDeviceGetProperties
+qdrtBufferAllocate qdrtBufferWrap qdrtBufferFree qdrtBufferBytes qdrtBufferAddress qdrtBufferMap
+qdrtBufferUpload qdrtBufferDownload qdrtBufferFill qdrtBufferCopy
+qdrtModuleLoad qdrtModuleFree qdrtModuleInterface qdrtModuleWarnings qdrtModuleNumKernels qdrtModuleKernelName
+qdrtModuleGetKernel qdrtKernelOccupancy
+qdrtScalarI32 qdrtScalarI64 qdrtScalarF32 qdrtScalarF64 qdrtArray qdrtLaunch
+""".split()
+RUNTIME_CPP = r"((vtable|typeinfo|typeinfo name) for )?qd::rt::.*"
 RUNTIME_BYTES = 1500000
-HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "compiler", "qdc.h")
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def output(*command):
@@ -34,17 +45,17 @@ def main():
     folder = sys.argv[1]
     compiler, runtime = (os.path.join(folder, name) for name in ("libqdcompiler.so", "libqdruntime.so"))
     problems = []
-    wanted, found = set(COMPILER_C + COMPILER_CPP), {re.sub(r"(\[abi:\w+\])?\(.*", "", name) for name in exported(compiler)}
-    problems += [f"{compiler} exports {name}" for name in sorted(found - wanted)]
-    problems += [f"{compiler} lacks {name}" for name in sorted(wanted - found)]
-    with open(HEADER) as header:
-        declared = set(re.findall(r"^QDC_API [^(;]*?\b(qdc\w+)\(", header.read(), re.MULTILINE))
-    problems += [f"{HEADER} declares {name}, which is not listed here" for name in sorted(declared - wanted)]
-    problems += [f"{HEADER} does not declare {name}" for name in sorted(set(COMPILER_C) - declared)]
-    names = exported(runtime)
-    problems += [f"{runtime} exports {name}" for name in names if not re.fullmatch(RUNTIME, name)]
-    if not names:
-        problems.append(f"{runtime} exports nothing")
+    strip = lambda name: re.sub(r"(\[abi:\w+\])?\(.*", "", name)
+    for library, header, listed, other in (
+            (compiler, "compiler/qdc.h", COMPILER_C, set(COMPILER_CPP)),
+            (runtime, "runtime/qdrt.h", RUNTIME_C, {strip(name) for name in exported(runtime) if re.match(RUNTIME_CPP, name)})):
+        wanted, found = set(listed) | other, {strip(name) for name in exported(library)}
+        problems += [f"{library} exports {name}" for name in sorted(found - wanted)]
+        problems += [f"{library} lacks {name}" for name in sorted(wanted - found)]
+        with open(os.path.join(SOURCE, header)) as file:
+            declared = set(re.findall(r"^QD(?:C|RT)_API [^(;]*?\b(qd(?:c|rt)\w+)\(", file.read(), re.MULTILINE))
+        problems += [f"{header} declares {name}, which is not listed here" for name in sorted(declared - wanted)]
+        problems += [f"{header} does not declare {name}" for name in sorted(set(listed) - declared)]
     needed = output("readelf", "--dynamic", "--wide", runtime)
     problems += [f"{runtime} needs {name}" for name in re.findall(r"\(NEEDED\).*\[(.*)\]", needed)
                  if not re.match(r"lib(c|m|dl|stdc\+\+|gcc_s)\.so|ld-linux", name)]

@@ -16,8 +16,8 @@ public:
   using Buffer::Buffer;
 
 protected:
-  Error doUpload(const void *, size_t) override { return Error::success(); }
-  Error doDownload(void *, size_t) override { return Error::success(); }
+  Error doUpload(const void *, size_t, size_t) override { return Error::success(); }
+  Error doDownload(void *, size_t, size_t) override { return Error::success(); }
 };
 
 Interface sample() { return *parseInterface(sampleInterface(32)); }

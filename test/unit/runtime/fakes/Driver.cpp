@@ -124,6 +124,16 @@ EXPORT int DRIVER(cuMemcpyDtoH_v2, hipMemcpyDtoH)(void *to, uint64_t from, size_
   return success;
 }
 
+EXPORT int DRIVER(cuMemcpyDtoD_v2, hipMemcpyDtoD)(uint64_t to, uint64_t from, size_t bytes) {
+  std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+  return success;
+}
+EXPORT int DRIVER(cuMemsetD8_v2, hipMemsetD8)(uint64_t to, unsigned char value, size_t bytes) {
+  std::memset(reinterpret_cast<void *>(to), value, bytes);
+  return success;
+}
+EXPORT int DRIVER(cuStreamSynchronize, hipStreamSynchronize)(void *) { return success; }
+
 EXPORT int DRIVER(cuModuleLoadDataEx, hipModuleLoadDataEx)(void **module, const void *image,
                                                            unsigned numOptions, int *options, void **values) {
   if (std::strcmp(static_cast<const char *>(image), "good") == 0) {

@@ -1,0 +1,94 @@
+// What the sources of the C interface share: the objects behind its handles, and how errors become statuses.
+#ifndef QD_RUNTIME_CAPI_H
+#define QD_RUNTIME_CAPI_H
+
+#include "runtime/Handles.h"
+#include "runtime/qdrt.h"
+
+#include <atomic>
+
+namespace qd::rt::capi {
+
+/// Objects hold what they are made of, declared first so that it goes last.
+struct DeviceState {
+  std::unique_ptr<Device> device;
+  DeviceProperties properties;
+  std::atomic<bool> closed{false};
+};
+
+struct BufferState {
+  std::shared_ptr<DeviceState> device;
+  std::unique_ptr<Buffer> buffer;
+};
+
+struct ModuleState {
+  std::shared_ptr<DeviceState> device;
+  std::unique_ptr<Module> module;
+  /// By the interface's order; 0 for those not asked for yet.
+  std::vector<uint64_t> kernels;
+};
+
+struct KernelState {
+  std::shared_ptr<ModuleState> module;
+  const Kernel *kernel;
+};
+
+/// Sets the text of the thread's error.
+qdrtStatus report(qdrtStatus status, const std::string &text);
+inline qdrtStatus report(qdrtStatus status, const Error &error) { return report(status, error.message()); }
+inline qdrtStatus finish(const Error &error, qdrtStatus status = QDRT_FAILED) {
+  return error ? report(status, error.message()) : QDRT_OK;
+}
+
+template <typename State> struct KindOf;
+template <> struct KindOf<DeviceState> { static constexpr HandleKind kind = HandleKind::Device; };
+template <> struct KindOf<BufferState> { static constexpr HandleKind kind = HandleKind::Buffer; };
+template <> struct KindOf<ModuleState> { static constexpr HandleKind kind = HandleKind::Module; };
+template <> struct KindOf<KernelState> { static constexpr HandleKind kind = HandleKind::Kernel; };
+
+/// Reports what a handle is instead of one of `kind`.
+void reportHandle(HandleKind kind, const void *handle);
+/// Whether the device may be used; reports that it is closed.
+bool isOpen(const DeviceState &device);
+
+/// The object of a handle, or null, reported.
+template <typename State> State *find(const void *handle) {
+  auto *state = static_cast<State *>(findHandle(KindOf<State>::kind, reinterpret_cast<uint64_t>(handle)));
+  if (!state)
+    reportHandle(KindOf<State>::kind, handle);
+  return state;
+}
+template <typename State> std::shared_ptr<State> share(const void *handle) {
+  auto state = std::static_pointer_cast<State>(shareHandle(KindOf<State>::kind, reinterpret_cast<uint64_t>(handle)));
+  if (!state)
+    reportHandle(KindOf<State>::kind, handle);
+  return state;
+}
+
+/// Hands an object to the caller.
+template <typename State, typename Handle> qdrtStatus give(std::shared_ptr<State> state, Handle *handle) {
+  uint64_t made = makeHandle(KindOf<State>::kind, std::move(state));
+  if (!made)
+    return report(QDRT_FAILED, "there are too many live handles");
+  *handle = reinterpret_cast<Handle>(made);
+  return QDRT_OK;
+}
+
+/// Reports a result pointer that is null.
+template <typename Handle> bool hasPlace(Handle *handle, const char *name) {
+  if (handle)
+    return *handle = Handle(), true;
+  report(QDRT_INVALID, text("expected a place for ", name, ", got null"));
+  return false;
+}
+
+/// An argument of the C interface; those of buffers add them to `buffers`.
+Expected<Argument> readArgument(const qdrtArgument &given, std::vector<std::shared_ptr<BufferState>> &buffers);
+
+/// The arguments of a launch, checked against the kernel, its device and the grid; or QDRT_INVALID.
+qdrtStatus readLaunch(const KernelState &state, const uint32_t grid[3], const qdrtArgument *given, size_t count,
+                      std::vector<Argument> &arguments, std::vector<std::shared_ptr<BufferState>> &buffers);
+
+} // namespace qd::rt::capi
+
+#endif // QD_RUNTIME_CAPI_H

@@ -1,0 +1,220 @@
+/* qdrt.h: the C interface of libqdruntime, which loads kernels and runs them on cpu, interp, sim, CUDA, HIP and
+ * Vulkan devices. The library needs no LLVM; it opens drivers and the compiler library when they are first asked for.
+ *
+ * Errors are values: a function that can fail returns QDRT_OK (0) or another qdrtStatus, and qdrtErrorText then tells
+ * what was wrong: lower case, with what was found and what was expected. What such a function would have returned
+ * through a pointer is then null or 0. No function throws or ends the process. A handle that is null, freed, or of
+ * another kind is found out and is such an error.
+ *
+ * Ownership. A handle is freed by the function that its type names; freeing null is allowed. An object that others were
+ * made of or bound to (a device, a module, a buffer) lives until these are freed too, so the order of freeing does
+ * not matter; its handle ends at once. Strings and bytes that a caller hands in are read during the call and never
+ * kept; what a function returns belongs to the object that it is asked of and lives as long.
+ *
+ * Threads. Every function may be called by many threads at once. An object is used by one thread at a time, and no
+ * thread frees what another is using; threads may use different objects of one device at the same time.
+ *
+ * Units: bytes, elements, threads or lanes where so named; time in seconds. Strings are UTF-8 and end in NUL.
+ *
+ * Versions. Structures that a caller fills in or has filled in begin with `structSize` and grow at their end alone: a
+ * library takes those of older programs, and those of newer ones as long as all that it does not know is zero.
+ */
+#ifndef QDRT_H
+#define QDRT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define QDRT_API __attribute__((visibility("default")))
+#else
+#define QDRT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version of this interface; raised by one on any incompatible change. */
+#define QDRT_API_VERSION 1
+QDRT_API uint32_t qdrtApiVersion(void);
+
+typedef enum qdrtStatus {
+  QDRT_OK = 0,
+  QDRT_INVALID = 1, /* what the caller handed in: a handle, an argument, a size, options */
+  QDRT_FAILED = 2   /* what the caller could not know: no such device, no memory, a program that does not compile, a
+                       kernel that failed */
+} qdrtStatus;
+
+/* What the calling thread's last call that failed had to say; "" before any failed. Valid until the next one fails. */
+QDRT_API const char *qdrtErrorText(void);
+
+/* ---- devices ------------------------------------------------------------------------------------ */
+
+typedef struct qdrtDevice_ *qdrtDevice;
+typedef struct qdrtDeviceList_ *qdrtDeviceList;
+
+/* All that may be opened: host devices, then Vulkan, CUDA and HIP ones; also those whose driver or library is absent,
+ * with the reason. Freed with qdrtDeviceListFree. */
+QDRT_API qdrtStatus qdrtListDevices(qdrtDeviceList *list);
+QDRT_API size_t qdrtDeviceListSize(qdrtDeviceList list);
+/* "cuda:0", "cpu"; "sim:CHIP" stands for every simulated chip. Null past the end. */
+QDRT_API const char *qdrtDeviceListName(qdrtDeviceList list, size_t index);
+/* The device in a line, or why there is none. Null past the end. */
+QDRT_API const char *qdrtDeviceListText(qdrtDeviceList list, size_t index);
+/* Non-zero where the device can be opened. */
+QDRT_API int qdrtDeviceListPresent(qdrtDeviceList list, size_t index);
+QDRT_API void qdrtDeviceListFree(qdrtDeviceList list);
+
+/* Fields that are null or 0 stand for the defaults, except optLevel. */
+typedef struct qdrtDeviceOptions {
+  uint32_t structSize;   /* bytes of this structure as the caller knows it; qdrtInitDeviceOptions sets it */
+  uint32_t subgroupSize; /* lanes; 0 for the device's default. Opening fails where the device has no such subgroups */
+  uint32_t optLevel;     /* 0 to 3, for programs that are compiled when they are loaded */
+  uint32_t threads;      /* of the cpu device; 0 for one a processor */
+  const char *checks;    /* of interp, by commas: as `qdc-run --check`; null for its default set */
+  const char *blocks;    /* block sizes of resizable kernels in threads, "sum=128,scan=32x8"; null for the kernels' own */
+} qdrtDeviceOptions;
+
+/* Fills in the defaults; `structSize` is the caller's sizeof. */
+QDRT_API void qdrtInitDeviceOptionsSized(qdrtDeviceOptions *options, uint32_t structSize);
+#define qdrtInitDeviceOptions(options) qdrtInitDeviceOptionsSized(options, (uint32_t)sizeof(qdrtDeviceOptions))
+
+/* Opens "cpu", "interp", "sim:CHIP" ("sim:sm_90", "sim:gfx942"), "cuda", "hip" or "vulkan", the last three with ":N"
+ * for other than the default device; null or "best" for the first that is present of an NVIDIA GPU, an AMD GPU,
+ * another GPU by Vulkan, cpu, Vulkan on a processor. `options` may be null. Freed with qdrtDeviceClose. A device may
+ * be opened many times, and many devices at once.
+ * On CUDA it shares the device's primary context with the process's other CUDA code. */
+QDRT_API qdrtStatus qdrtDeviceOpen(const char *name, const qdrtDeviceOptions *options, qdrtDevice *device);
+/* Ends the use of a device: what was made of it can still be freed, and any other use of it is an error. */
+QDRT_API void qdrtDeviceClose(qdrtDevice device);
+
+/* Numbers that a device does not tell are 0. Strings live as long as the device. */
+typedef struct qdrtDeviceProperties {
+  uint32_t structSize;           /* bytes of this structure as the caller knows it, set by the caller */
+  uint32_t defaultSubgroupSize;  /* lanes */
+  uint32_t smallestSubgroupSize;
+  uint32_t largestSubgroupSize;
+  const char *name;              /* "cuda:0" */
+  const char *description;       /* one line */
+  const char *target;            /* what the compiler makes for it, "nvptx:sm_90"; "" for host devices, which take QIR */
+  uint32_t multiprocessors;      /* threads of the cpu device */
+  uint32_t maxBlockThreads;
+  uint64_t maxGrid[3];           /* blocks in x, y and z */
+  uint64_t maxSharedBytes;       /* of a block; UINT64_MAX where only memory bounds it */
+  uint64_t memoryBytes;
+  uint32_t isGpu;                /* non-zero for hardware */
+  uint32_t takesPointers;        /* non-zero: qdrtBufferWrap and QDRT_POINTER arguments work */
+  uint32_t isHostMemory;         /* non-zero: buffers lie where the host sees them (qdrtBufferMap) */
+} qdrtDeviceProperties;
+
+QDRT_API qdrtStatus qdrtDeviceGetProperties(qdrtDevice device, qdrtDeviceProperties *properties);
+
+/* ---- buffers ------------------------------------------------------------------------------------ */
+
+/* Calls in this section begin after all work that was given to streams of the device, and have finished on return. */
+
+typedef struct qdrtBuffer_ *qdrtBuffer;
+
+/* Memory of the device with any content; 0 bytes are allowed. Freed with qdrtBufferFree. */
+QDRT_API qdrtStatus qdrtBufferAllocate(qdrtDevice device, uint64_t bytes, qdrtBuffer *buffer);
+/* A buffer of memory that stays the caller's and must outlive it, without a copy: of the host for cpu, interp and sim,
+ * of the GPU for CUDA and HIP (a CUdeviceptr of any allocator). Vulkan refuses. Freed with qdrtBufferFree. */
+QDRT_API qdrtStatus qdrtBufferWrap(qdrtDevice device, void *pointer, uint64_t bytes, qdrtBuffer *buffer);
+QDRT_API void qdrtBufferFree(qdrtBuffer buffer);
+
+/* 0 for what is no buffer. */
+QDRT_API uint64_t qdrtBufferBytes(qdrtBuffer buffer);
+/* Where kernels see it: the host's memory on host devices, the GPU's on CUDA and HIP; 0 on Vulkan. */
+QDRT_API uint64_t qdrtBufferAddress(qdrtBuffer buffer);
+/* Where the host reads and writes it, until it is freed and while no work on it is under way. Null where the host does
+ * not see it, which is no error. */
+QDRT_API void *qdrtBufferMap(qdrtBuffer buffer);
+
+/* Copies `bytes` bytes between host memory and the buffer from byte `offset` on. */
+QDRT_API qdrtStatus qdrtBufferUpload(qdrtBuffer buffer, uint64_t offset, const void *data, uint64_t bytes);
+QDRT_API qdrtStatus qdrtBufferDownload(qdrtBuffer buffer, uint64_t offset, void *data, uint64_t bytes);
+/* Sets `bytes` bytes to `value`, of which the low 8 bits count. */
+QDRT_API qdrtStatus qdrtBufferFill(qdrtBuffer buffer, uint64_t offset, uint32_t value, uint64_t bytes);
+/* Copies between buffers, also between those of two devices. Ranges of one buffer must not overlap. */
+QDRT_API qdrtStatus qdrtBufferCopy(qdrtBuffer target, uint64_t targetOffset, qdrtBuffer source, uint64_t sourceOffset,
+                                   uint64_t bytes);
+
+/* ---- modules and kernels ------------------------------------------------------------------------ */
+
+typedef struct qdrtModule_ *qdrtModule;
+typedef struct qdrtKernel_ *qdrtKernel;
+
+/* Loads `size` bytes of a bundle (.qdb), or of QIR text or bytecode, which the compiler library compiles for the device.
+ * `name` stands for them in messages (a file name; null for "<memory>"). A program that does not compile is
+ * QDRT_FAILED, and the error's text holds the compiler's diagnostics. Freed with qdrtModuleFree. */
+QDRT_API qdrtStatus qdrtModuleLoad(qdrtDevice device, const void *data, size_t size, const char *name,
+                                   qdrtModule *module);
+QDRT_API void qdrtModuleFree(qdrtModule module);
+/* The kernels and their parameters as JSON, as a bundle carries it; null for what is no module. */
+QDRT_API const char *qdrtModuleInterface(qdrtModule module);
+/* What the compiler warned of; "" for nothing, null for what is no module. */
+QDRT_API const char *qdrtModuleWarnings(qdrtModule module);
+QDRT_API size_t qdrtModuleNumKernels(qdrtModule module);
+/* In the program's order; null past the end. */
+QDRT_API const char *qdrtModuleKernelName(qdrtModule module, size_t index);
+
+/* A kernel by its name. The handle belongs to the module, is never freed, and ends with the module's. */
+QDRT_API qdrtStatus qdrtModuleGetKernel(qdrtModule module, const char *name, qdrtKernel *kernel);
+
+/* How many blocks of a kernel run at the same time: `blocks` on each of `multiprocessors`. Fails on devices that do not
+ * tell. Either pointer may be null. */
+QDRT_API qdrtStatus qdrtKernelOccupancy(qdrtKernel kernel, uint64_t *blocks, uint64_t *multiprocessors);
+
+/* ---- launches ----------------------------------------------------------------------------------- */
+
+enum {
+  QDRT_SCALAR = 0,
+  QDRT_BUFFER = 1, /* `buffer` from byte `offset` on */
+  QDRT_POINTER = 2 /* a buffer parameter given memory at `pointer`, as qdrtBufferWrap takes it */
+};
+
+enum {
+  QDRT_I1 = 0, /* a byte in memory */
+  QDRT_I8 = 1,
+  QDRT_I16 = 2,
+  QDRT_I32 = 3,
+  QDRT_I64 = 4,
+  QDRT_F16 = 5,
+  QDRT_BF16 = 6,
+  QDRT_F32 = 7,
+  QDRT_F64 = 8
+};
+
+/* An argument with its type, which must be the parameter's. All that is not used is 0. */
+typedef struct qdrtArgument {
+  uint32_t kind;       /* QDRT_SCALAR, QDRT_BUFFER or QDRT_POINTER */
+  uint32_t type;       /* QDRT_I1 to QDRT_F64: of the scalar, or of a buffer's elements */
+  uint32_t lanes;      /* of elements that are vectors; 0 or 1 for scalars */
+  uint32_t rank;       /* dimensions of a buffer, 1 to 3; 0 for 1 */
+  int64_t extents[3];  /* elements by dimension, rows first; they stand row by row without gaps */
+  uint64_t bits;       /* a scalar's bits, zero-extended: see qdrtScalar functions below */
+  qdrtBuffer buffer;
+  uint64_t offset;     /* bytes; a multiple of what the parameter is aligned to, on Vulkan also of what its driver asks */
+  void *pointer;
+  uint64_t reserved[2]; /* 0 */
+} qdrtArgument;
+
+/* Arguments of one call each. */
+QDRT_API qdrtArgument qdrtScalarI32(int32_t value);
+QDRT_API qdrtArgument qdrtScalarI64(int64_t value);
+QDRT_API qdrtArgument qdrtScalarF32(float value);
+QDRT_API qdrtArgument qdrtScalarF64(double value);
+/* A buffer of one dimension from its beginning on; `type` is QDRT_I1 to QDRT_F64. */
+QDRT_API qdrtArgument qdrtArray(qdrtBuffer buffer, uint32_t type, int64_t elements);
+
+/* Runs a kernel on a grid of blocks in x, y and z, and waits for its end. Arguments in the interface's order, as many as
+ * it lists; they are checked by number, kind, type, size and device before anything runs. `*seconds`, unless null, is
+ * the time that the device took. Begins after all work that was given to streams of the device. */
+QDRT_API qdrtStatus qdrtLaunch(qdrtKernel kernel, const uint32_t grid[3], const qdrtArgument *arguments, size_t count,
+                               double *seconds);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
