@@ -17,8 +17,11 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "errors": ("ArgumentError", "CompileError", "DeviceError", "Diagnostic", "Error", "LaunchError", "LibraryError"),
-    "types": ("ScalarType", "VectorType", "bf16", "f16", "f32", "f64", "i1", "i16", "i32", "i64", "i8", "vector"),
+    "types": ("ArrayType", "ScalarType", "VectorType", "bf16", "buffer", "f16", "f32", "f64", "i1", "i16", "i32", "i64", "i8",
+              "private", "shared", "vector"),
+    "values": ("Array", "Value"),
     "arrays": ("View", "view"),
+    "builder": ("Builder", "Function", "KernelBuilder"),
     "compiler": ("Artifact", "compile"),
     "device": ("Device", "Kernel", "Module"),
     "interface": ("KernelInterface", "Parameter"),
@@ -31,11 +34,14 @@ if TYPE_CHECKING:
     from typing import Any, List
 
     from .arrays import View, view
+    from .builder import Builder, Function, KernelBuilder
     from .compiler import Artifact, compile
     from .device import Device, Kernel, Module
     from .errors import ArgumentError, CompileError, DeviceError, Diagnostic, Error, LaunchError, LibraryError
     from .interface import KernelInterface, Parameter
-    from .types import ScalarType, VectorType, bf16, f16, f32, f64, i1, i16, i32, i64, i8, vector
+    from .types import (ArrayType, ScalarType, VectorType, bf16, buffer, f16, f32, f64, i1, i16, i32, i64, i8, private,
+                        shared, vector)
+    from .values import Array, Value
 
 
 def __getattr__(name: str) -> Any:

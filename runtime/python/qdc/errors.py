@@ -70,7 +70,7 @@ class CompileError(Error):
 
     def _first(self) -> Optional[Diagnostic]:
         errors = [d for d in self.diagnostics if d.severity == "error"]
-        return (errors or self.diagnostics or [None])[0]
+        return next(iter(errors or self.diagnostics), None)
 
     @property
     def line(self) -> Optional[int]:

@@ -147,3 +147,72 @@ def _short(value: Any) -> str:
     except ValueError:  # more digits than Python writes
         return "the number"
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+# ---- arrays -----------------------------------------------------------------------------------------------------
+
+class ArrayType:
+    """What is subscripted: a buffer, or a shared, private or constant array. `shape` is None for buffers, whose extents
+    are known when the kernel runs."""
+
+    __slots__ = ("space", "element", "rank", "shape", "attributes")
+
+    def __init__(self, space: str, element: Any, rank: int, shape: Any = None, attributes: str = ""):
+        self.space, self.element, self.rank, self.shape = space, element, rank, shape
+        self.attributes = attributes
+
+    @property
+    def scalar(self) -> ScalarType:
+        return self.element.element if isinstance(self.element, VectorType) else self.element
+
+    def __str__(self) -> str:
+        if self.space == "buffer":
+            extents = "?x" * self.rank if self.rank > 1 else ""
+        else:
+            extents = "".join("%dx" % extent for extent in self.shape)
+        return "!qd.%s<%s%s>" % (self.space, extents, self.element)
+
+    def __repr__(self) -> str:
+        return "<%s>" % self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArrayType) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+def element_type(value: Any) -> Any:
+    """What an array may consist of."""
+    return value if isinstance(value, VectorType) else scalar_type(value)
+
+
+def buffer(element: Any, rank: int = 1, *, readonly: bool = False, writeonly: bool = False, noalias: bool = False,
+           align: int = 0) -> ArrayType:
+    """The type of a kernel's buffer parameter, with what is promised of it."""
+    if rank not in (1, 2, 3):
+        raise ArgumentError("a buffer has 1 to 3 dimensions, got %r" % (rank,))
+    words = ["readonly"] * readonly + ["writeonly"] * writeonly + ["noalias"] * noalias
+    if align:
+        words.append("align(%d)" % align)
+    return ArrayType("buffer", element_type(element), rank, None, "".join(" " + word for word in words))
+
+
+def _static(space: str, element: Any, shape: Any) -> ArrayType:
+    extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    for extent in extents:
+        if isinstance(extent, bool) or not hasattr(extent, "__index__") or extent.__index__() < 1:
+            raise ArgumentError("an array's extents are whole numbers from 1, got %r" % (extent,))
+    if not extents:
+        raise ArgumentError("an array has at least one dimension")
+    return ArrayType(space, element_type(element), len(extents), tuple(e.__index__() for e in extents))
+
+
+def shared(element: Any, shape: Any) -> ArrayType:
+    """The type of an array in a block's shared memory."""
+    return _static("shared", element, shape)
+
+
+def private(element: Any, shape: Any) -> ArrayType:
+    """The type of a thread's own array."""
+    return _static("private", element, shape)
