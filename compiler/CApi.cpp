@@ -125,6 +125,9 @@ static qd::CompileOptions convert(const qdcCompileOptions &options) {
   set(converted.cacheFolder, options.cacheFolder);
   converted.cacheBytes = options.cacheBytes;
   set(converted.bind, options.bind);
+  converted.isolate = options.isolate;
+  converted.timeLimit = options.timeLimit;
+  converted.memoryLimit = options.memoryLimit;
   return converted;
 }
 

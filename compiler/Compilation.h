@@ -47,6 +47,9 @@ private:
   std::vector<Variant> variants;
 };
 
+/// A whole compile, from the input's bytes to the result, in this process.
+CompileResult compileInProcess(std::string_view qir, std::string_view name, const CompileOptions &options);
+
 /// A module as canonical text.
 std::string printModule(mlir::ModuleOp module);
 

@@ -6,6 +6,7 @@
 #include "compiler/BlockSizes.h"
 #include "compiler/Compilation.h"
 #include "compiler/ResultCache.h"
+#include "compiler/Worker.h"
 #include "ir/Dialect.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -150,7 +151,7 @@ static FailureOr<std::string> run(Session &session, std::string_view qir, std::s
   return data;
 }
 
-static CompileResult compileHere(std::string_view qir, std::string_view name, const CompileOptions &options) {
+CompileResult compileInProcess(std::string_view qir, std::string_view name, const CompileOptions &options) {
   Session session;
   CompileResult result;
   FailureOr<std::string> data = run(session, qir, name, options, result.variants);
@@ -165,7 +166,10 @@ static CompileResult compileHere(std::string_view qir, std::string_view name, co
 }
 
 CompileResult compile(std::string_view qir, std::string_view name, const CompileOptions &options) {
-  return lookUpOrCompile(qir, name, options, [&] { return compileHere(qir, name, options); });
+  return lookUpOrCompile(qir, name, options, [&] {
+    bool isIsolated = options.isolate || options.timeLimit || options.memoryLimit;
+    return isIsolated ? compileInWorker(qir, name, options) : compileInProcess(qir, name, options);
+  });
 }
 
 std::string describeTargets() {

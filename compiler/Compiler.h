@@ -56,6 +56,12 @@ struct CompileOptions {
   std::string cacheFolder;
   /// Bytes that the folder's files may take; 0 for QDC_CACHE_SIZE (bytes, or with K, M or G behind them), else 1 GiB.
   uint64_t cacheBytes = 0;
+
+  /// Compiles in a child process (the program qdc): what would end this one becomes an error.
+  bool isolate = false;
+  /// Wall-clock milliseconds and MiB of address space, beside what the child has, that a compile may take; 0 for no
+  /// limit. A limit implies `isolate`.
+  unsigned timeLimit = 0, memoryLimit = 0;
 };
 
 enum class Severity { Error = 1, Warning = 2, Remark = 3, Note = 4 };

@@ -17,6 +17,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <tuple>
 
 using llvm::StringRef;
 
@@ -128,6 +129,13 @@ static CacheKey makeKey(std::string_view qir, std::string_view name, const Compi
 
 using SharedResult = std::shared_ptr<const CompileResult>;
 
+/// A key and the limits that a compile of it is under: whoever has others may not wait for it.
+using FlightKey = std::tuple<CacheKey, bool, unsigned, unsigned>;
+
+static FlightKey makeFlightKey(const CacheKey &key, const CompileOptions &options) {
+  return {key, options.isolate, options.timeLimit, options.memoryLimit};
+}
+
 namespace {
 /// A compile that a thread is at; others wait for it.
 struct Flight {
@@ -140,9 +148,9 @@ struct Flight {
 class Memory {
 public:
   /// A result, or the flight to wait for, or a flight that the caller has to carry out (`isOurs`).
-  SharedResult find(const CacheKey &key, std::shared_ptr<Flight> &flight, bool &isOurs) {
+  SharedResult find(const FlightKey &key, std::shared_ptr<Flight> &flight, bool &isOurs) {
     std::lock_guard<std::mutex> lock(mutex);
-    if (auto found = entries.find(key); found != entries.end()) {
+    if (auto found = entries.find(std::get<CacheKey>(key)); found != entries.end()) {
       order.splice(order.begin(), order, found->second);
       return found->second->result;
     }
@@ -154,12 +162,12 @@ public:
     return nullptr;
   }
 
-  void land(const CacheKey &key, Flight &flight, SharedResult result, bool isKept) {
+  void land(const FlightKey &key, Flight &flight, SharedResult result, bool isKept) {
     {
       std::lock_guard<std::mutex> lock(mutex);
       flights.erase(key);
       if (isKept)
-        add(key, result);
+        add(std::get<CacheKey>(key), result);
     }
     std::lock_guard<std::mutex> lock(flight.mutex);
     flight.result = std::move(result);
@@ -184,6 +192,9 @@ private:
 
   void add(const CacheKey &key, const SharedResult &result) {
     constexpr size_t limit = size_t(64) << 20;
+    // Under other limits it may have been compiled twice.
+    if (entries.count(key))
+      return;
     order.push_front({key, result, measure(*result)});
     entries[key] = order.begin();
     bytes += order.front().bytes;
@@ -197,7 +208,7 @@ private:
   std::mutex mutex;
   std::list<Entry> order;
   std::map<CacheKey, std::list<Entry>::iterator> entries;
-  std::map<CacheKey, std::shared_ptr<Flight>> flights;
+  std::map<FlightKey, std::shared_ptr<Flight>> flights;
   size_t bytes = 0;
 };
 } // namespace
@@ -232,9 +243,10 @@ CompileResult lookUpOrCompile(std::string_view qir, std::string_view name, const
   if (policy != CachePolicy::Memory && policy != CachePolicy::Disk)
     return compile();
   CacheKey key = makeKey(qir, name, options);
+  FlightKey flightKey = makeFlightKey(key, options);
   std::shared_ptr<Flight> flight;
   bool isOurs = false;
-  if (SharedResult found = getMemory().find(key, flight, isOurs))
+  if (SharedResult found = getMemory().find(flightKey, flight, isOurs))
     return share(*found);
   if (!isOurs) {
     std::unique_lock<std::mutex> lock(flight->mutex);
@@ -247,7 +259,7 @@ CompileResult lookUpOrCompile(std::string_view qir, std::string_view name, const
       ByteReader reader(*bytes);
       if (std::optional<CompileResult> result = readResult(reader)) {
         result->isCached = true;
-        getMemory().land(key, *flight, std::make_shared<const CompileResult>(*result), true);
+        getMemory().land(flightKey, *flight, std::make_shared<const CompileResult>(*result), true);
         return std::move(*result);
       }
     }
@@ -258,7 +270,7 @@ CompileResult lookUpOrCompile(std::string_view qir, std::string_view name, const
     writeResult(result, writer);
     disk->store(key, writer.take());
   }
-  getMemory().land(key, *flight, std::make_shared<const CompileResult>(result), isKept);
+  getMemory().land(flightKey, *flight, std::make_shared<const CompileResult>(result), isKept);
   return result;
 }
 

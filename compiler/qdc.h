@@ -70,6 +70,10 @@ typedef struct qdcCompileOptions {
   uint64_t cacheBytes;     /* that the folder's files may take; 0 for QDC_CACHE_SIZE, else 1 GiB */
   const char *bind;        /* scalar arguments that are constants, "n=1024,KERNEL.scale=0.5"; a name alone is of every kernel
                               that has it. Bound arguments leave the interface: a launch does not pass them */
+  uint32_t isolate;        /* non-zero compiles in a child process (the program qdc): what would end this one is an error */
+  uint32_t timeLimit;      /* milliseconds by the clock that a compile may take; 0 for no limit. Implies isolate */
+  uint32_t memoryLimit;    /* MiB of address space, beside what the child has, that it may take; 0 for no limit. Implies
+                              isolate */
 } qdcCompileOptions;
 
 /* Fills in the defaults: no targets, "qdb", default subgroup, level 2. `structSize` is the caller's sizeof. C and C++

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Compiler.h"
+#include "compiler/Worker.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -74,11 +75,17 @@ struct Options {
   cl::opt<bool> cache{"cache", cl::desc("Keep results in a folder, and take them from it (QDC_CACHE_DIR, else ~/.cache/qdc)"),
                       cl::cat(category)};
   cl::opt<bool> cacheStats{"cache-stats", cl::desc("Show the cache folder, its size and its hits"), cl::cat(category)};
+  cl::opt<bool> isolate{"isolate", cl::desc("Compile in a child process: what would end this one is an error"),
+                        cl::cat(category)};
+  cl::opt<unsigned> timeLimit{"time-limit", cl::value_desc("MS"),
+                              cl::desc("Milliseconds that the compile may take, in a child process"), cl::cat(category)};
+  cl::opt<unsigned> memoryLimit{"memory-limit", cl::value_desc("MIB"),
+                                cl::desc("Memory that the compile may take, in a child process"), cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets", cl::desc("List targets, chips and subgroup sizes"), cl::cat(category)};
   std::vector<cl::Option *> all{&input,        std::addressof(targets), &chip,   &subgroupSize, &emit,
                                 &output,       &dependencies,           &level,  &stripQir,     &divergent,
                                 &remarks,      &listTargets,            &cache,  &cacheStats,   std::addressof(blocks),
-                                std::addressof(bindings)};
+                                std::addressof(bindings), &isolate, &timeLimit, &memoryLimit};
 };
 } // namespace
 
@@ -164,6 +171,8 @@ static int writeOutput(StringRef path, StringRef data, bool isBinary) {
 }
 
 int main(int argc, char **argv) {
+  if (argc == 2 && StringRef(argv[1]) == "--worker")
+    return qd::runWorker();
   Options flags;
   cl::HideUnrelatedOptions(flags.category);
   cl::SetVersionPrinter([](raw_ostream &os) { os << qd::getVersionText() << "\n"; });
@@ -196,6 +205,9 @@ int main(int argc, char **argv) {
   options.remarks = flags.remarks;
   options.blocks = join(flags.blocks, ",");
   options.bind = join(flags.bindings, ",");
+  options.isolate = flags.isolate;
+  options.timeLimit = flags.timeLimit;
+  options.memoryLimit = flags.memoryLimit;
   if (flags.cache)
     options.cache = qd::CachePolicy::Disk;
   if (flags.level < '0' || flags.level > '3')
