@@ -219,6 +219,8 @@ std::string printInterface(llvm::ArrayRef<KernelInterface> kernels) {
                 json.attribute("access", arg.access & KernelOp::ReadOnly    ? "readonly"
                                          : arg.access & KernelOp::WriteOnly ? "writeonly"
                                                                             : "readwrite");
+                if (arg.access & KernelOp::NoAlias)
+                  json.attribute("noalias", true);
                 if (arg.rank > 1)
                   json.attribute("rank", arg.rank);
                 if (arg.align > getStorageBytes(getScalarOf(arg.type)))

@@ -1,6 +1,10 @@
 """Kernels that several tests launch, and the devices to launch them on."""
+import qdc
 
+# Those that reach the host's memory, and GPUs with what stands for one.
 HOSTS = ("cpu", "interp", "sim:sm_90", "sim:gfx942", "sim:gfx1100")
+COPYING = tuple(entry.name for entry in qdc.devices() if entry.present and ":" in entry.name and "CHIP" not in entry.name)
+DEVICES = HOSTS + COPYING
 
 SCALE = """\
 qd.kernel @scale(%n: i32, %k: f32, %x: !qd.buffer<f32>) block(128) {

@@ -25,6 +25,8 @@ def main():
     parser.add_argument("tests", nargs="*")
     options = parser.parse_args()
     os.environ["QDC_LIBRARY_PATH"] = os.path.abspath(options.lib)
+    # Waits between blocks end on Mesa's software device only where one block runs after the other.
+    os.environ.setdefault("LP_NUM_THREADS", "1")
     sys.path[:0] = [HERE, os.path.join(SOURCE, "runtime", "python"), os.path.join(SOURCE, "docs", "examples")]
     sys.dont_write_bytecode = True
     loader = unittest.TestLoader()

@@ -7,6 +7,8 @@ import numpy as np
 import qdc
 from qdc import ops
 
+import kernels
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -230,7 +232,7 @@ class ControlFlow(unittest.TestCase):
             while n > 1:
                 steps, n = steps + 1, n // 2
             expected.append(low + int(high) + sum(range(i)) + steps + n if i % 2 == 0 else 1)
-        for device in ("interp", "cpu", "sim:sm_90"):
+        for device in kernels.DEVICES:
             np.testing.assert_array_equal(run(device, build, np.zeros(1, np.int32), np.zeros(32, np.int32)), expected)
 
     def test_functions(self):

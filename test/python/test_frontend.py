@@ -6,7 +6,7 @@ import numpy as np
 import python_frontend as fe
 import qdc
 from python_frontend import __main__ as examples
-from python_frontend import (block, buffer, cast, elements, f32, f64, grid_stride, i1, i32, i64, kernel, private, select,
+from python_frontend import (block, buffer, cast, elements, f32, f64, grid_stride, i32, i64, kernel, private, select,
                              shared, static_range, subgroup, table, thread_index, unroll, vector)
 
 import kernels
@@ -17,7 +17,7 @@ FACTORS = (2, 3, 5)
 
 class Examples(unittest.TestCase):
     def test_all(self):
-        for device in kernels.HOSTS:
+        for device in kernels.DEVICES:
             for check in examples.CHECKS:
                 with self.subTest(device=device, check=check.__name__):
                     check(device, np.random.default_rng(2))
@@ -136,7 +136,7 @@ class Meaning(unittest.TestCase):
         for function in FUNCTIONS:
             expected = [function(int(v)) for v in x]
             compiled = over(function)
-            for device in kernels.HOSTS:
+            for device in kernels.DEVICES:
                 with self.subTest(function=function.__name__, device=device):
                     y = np.full(40, -1, np.int32)
                     compiled(x, y, grid=2, device=device)
@@ -194,7 +194,7 @@ class Meaning(unittest.TestCase):
                 z[i] = wide + int(5.7) + i64(math.floor(k))
 
         y, z = np.zeros(5), np.zeros(5, np.int64)
-        for device in kernels.HOSTS:
+        for device in kernels.DEVICES:
             typed(3, 2.5, True, y, z, grid=1, device=device)
             np.testing.assert_allclose(y, 3 * np.sin(2.5) + np.array([2, 2, 2, 1, 1]), rtol=1e-15)
             np.testing.assert_array_equal(z, (3 << 33) + 7)
@@ -212,7 +212,7 @@ class Meaning(unittest.TestCase):
             assert rank == i % 16, "ranks count up"
 
         x = np.random.default_rng(3).integers(0, 99, 64).astype(np.float32)
-        for device in kernels.HOSTS:
+        for device in kernels.DEVICES:
             sums, at = np.zeros(4, np.float32), np.zeros(4, np.int32)
             collect(x, sums, at, grid=1, device=device)
             np.testing.assert_array_equal(sums, x.sum())

@@ -1,4 +1,4 @@
-"""Launching on the devices of the compiler library: arrays in place, and everything that may be wrong with them."""
+"""Launching: arrays in place where the device reaches them, and everything that may be wrong with them."""
 import array
 import ctypes
 import threading
@@ -17,7 +17,7 @@ DTYPES = {"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64"
 
 class Launches(unittest.TestCase):
     def test_devices(self):
-        for device in kernels.HOSTS:
+        for device in kernels.DEVICES:
             with self.subTest(device=device):
                 x = np.arange(300, dtype=np.float32)
                 kernel = qdc.Device(device).load(kernels.SCALE)["scale"]
@@ -81,7 +81,7 @@ qd.kernel @corner(%x: !qd.buffer<?x?xf32>, %s: !qd.buffer<i32>) block(1) {
   qd.return
 }
 """
-        for device in kernels.HOSTS:
+        for device in kernels.DEVICES:
             x, s = np.zeros((3, 5), np.float32), np.zeros(2, np.int32)
             kernel = qdc.Device(device).load(text)["corner"]
             kernel(x, s, grid=1)
@@ -247,6 +247,9 @@ class Arguments(unittest.TestCase):
         with self.assertRaisesRegex(qdc.ArgumentError, "noalias, but shares memory with 'y'"):
             check(self.x[:5], self.x[4:], 1)
         check(self.x[:4], self.x[4:], 1)
+        kernel = qdc.Device("cpu").load(kernels.copy("f32", " noalias"))["copy"]
+        with self.assertRaisesRegex(qdc.ArgumentError, "noalias, but shares memory with 'y'"):
+            kernel(self.x, self.x, grid=1)
         kernel = qdc.Device("cpu").load(kernels.copy("f32", " align(64)"))["copy"]
         place = np.zeros(64, np.float32)
         start = -place.ctypes.data % 64 // 4

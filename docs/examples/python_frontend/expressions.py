@@ -1,6 +1,5 @@
 """Expressions: operators, calls, subscripts, and what Python names outside of a kernel."""
 import ast
-import builtins
 import inspect
 
 import qdc
@@ -11,7 +10,7 @@ from . import names
 COMPARISONS = {ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.Lt: "__lt__", ast.LtE: "__le__", ast.Gt: "__gt__", ast.GtE: "__ge__"}
 METHODS = ("load", "store", "atomic", "atomic_cas", "atomic_load", "atomic_store", "size", "view", "reinterpret", "to",
            "type", "shape")
-MAX_ROUNDS = 4096
+MAX_ROUNDS = 4096  # of loops that are unrolled
 
 
 class Expressions:
@@ -84,7 +83,6 @@ class Expressions:
 
     def get_GeneratorExp(self, node):
         """Over what is known beforehand: a tuple."""
-        from .lowering import Local  # noqa: F401
         if len(node.generators) != 1 or node.generators[0].is_async:
             self.fail(node, "a comprehension has one 'for'")
         generator = node.generators[0]

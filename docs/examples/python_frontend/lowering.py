@@ -13,7 +13,6 @@ import operator
 import qdc
 from qdc.values import Array, Value, is_number
 
-from . import names
 from .errors import FrontendError, fail
 from .exits import Exits
 from .expressions import Expressions
@@ -21,8 +20,7 @@ from .expressions import Expressions
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
              ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.BitAnd: operator.and_,
              ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift}
-MAX_ROUNDS = 4096  # of loops that are unrolled
-MAX_DEPTH = 40     # of calls
+MAX_DEPTH = 40  # of calls inside each other
 
 
 class Function:

@@ -22,8 +22,8 @@ _NAMES = {
     "values": ("Array", "Value"),
     "arrays": ("View", "view"),
     "builder": ("Builder", "Function", "KernelBuilder"),
-    "compiler": ("Artifact", "compile"),
-    "device": ("Device", "Kernel", "Module"),
+    "compiler": ("Artifact", "Variant", "compile", "describe_targets", "version"),
+    "device": ("Buffer", "Device", "Kernel", "Module", "devices"),
     "interface": ("KernelInterface", "Parameter"),
 }
 _PLACES = {name: place for place, names in _NAMES.items() for name in names}
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from .arrays import View, view
     from .builder import Builder, Function, KernelBuilder
-    from .compiler import Artifact, compile
-    from .device import Device, Kernel, Module
+    from .compiler import Artifact, Variant, compile, describe_targets, version
+    from .device import Buffer, Device, Kernel, Module, devices
     from .errors import ArgumentError, CompileError, DeviceError, Diagnostic, Error, LaunchError, LibraryError
     from .interface import KernelInterface, Parameter
     from .types import (ArrayType, ScalarType, VectorType, bf16, buffer, f16, f32, f64, i1, i16, i32, i64, i8, private,

@@ -4,8 +4,7 @@ Looked through, in this order: the folders or files of the environment variable 
 nothing else; the folder of this package; the build folder of the source tree that this package lies in; the folder
 `lib` of the Python environment; what the system's loader finds.
 
-Structures are read from and written to by the libraries up to their own size, which may be larger than the one known
-here: each has room behind its last member, and the size that a library's init function sets is kept.
+Structures carry their size as it is known here, so that older and newer libraries take them.
 """
 from __future__ import annotations
 
@@ -19,6 +18,7 @@ from .errors import ArgumentError, LibraryError
 
 VARIABLE = "QDC_LIBRARY_PATH"
 COMPILER_VERSION = 2
+RUNTIME_VERSION = 1
 
 _lock = threading.Lock()
 _libraries: Dict[str, Any] = {}
@@ -27,34 +27,91 @@ _libraries: Dict[str, Any] = {}
 class CompileOptions(c.Structure):
     _fields_ = [("structSize", c.c_uint32), ("targets", c.c_char_p), ("emit", c.c_char_p),
                 ("subgroupSize", c.c_uint32), ("optLevel", c.c_uint32), ("stripQir", c.c_uint32),
-                ("blocks", c.c_char_p), ("room", c.c_uint8 * 256)]
+                ("blocks", c.c_char_p), ("divergent", c.c_char_p), ("remarks", c.c_char_p), ("statistics", c.c_uint32),
+                ("cache", c.c_uint32), ("cacheFolder", c.c_char_p), ("cacheBytes", c.c_uint64), ("bind", c.c_char_p)]
 
 
-class HostOptions(c.Structure):
-    _fields_ = [("structSize", c.c_uint32), ("device", c.c_char_p), ("subgroupSize", c.c_uint32),
-                ("optLevel", c.c_uint32), ("threads", c.c_uint32), ("checks", c.c_char_p), ("blocks", c.c_char_p),
-                ("room", c.c_uint8 * 256)]
+class Diagnostic(c.Structure):
+    _fields_ = [("severity", c.c_uint32), ("line", c.c_uint32), ("column", c.c_uint32), ("numNotes", c.c_uint32),
+                ("file", c.c_char_p), ("text", c.c_char_p), ("excerpt", c.c_char_p)]
 
 
-class HostArg(c.Structure):
-    _fields_ = [("kind", c.c_uint32), ("data", c.c_void_p), ("count", c.c_int64), ("bits", c.c_uint64),
-                ("extents", c.c_int64 * 3)]
+class Variant(c.Structure):
+    _fields_ = [("target", c.c_char_p), ("kind", c.c_char_p), ("code", c.c_void_p), ("codeSize", c.c_size_t),
+                ("interface", c.c_char_p), ("statistics", c.c_char_p)]
 
 
+class DeviceOptions(c.Structure):
+    _fields_ = [("structSize", c.c_uint32), ("subgroupSize", c.c_uint32), ("optLevel", c.c_uint32),
+                ("threads", c.c_uint32), ("checks", c.c_char_p), ("blocks", c.c_char_p)]
+
+
+class DeviceProperties(c.Structure):
+    _fields_ = [("structSize", c.c_uint32), ("defaultSubgroupSize", c.c_uint32), ("smallestSubgroupSize", c.c_uint32),
+                ("largestSubgroupSize", c.c_uint32), ("name", c.c_char_p), ("description", c.c_char_p),
+                ("target", c.c_char_p), ("multiprocessors", c.c_uint32), ("maxBlockThreads", c.c_uint32),
+                ("maxGrid", c.c_uint64 * 3), ("maxSharedBytes", c.c_uint64), ("memoryBytes", c.c_uint64),
+                ("isGpu", c.c_uint32), ("takesPointers", c.c_uint32), ("isHostMemory", c.c_uint32)]
+
+
+class Argument(c.Structure):
+    _fields_ = [("kind", c.c_uint32), ("type", c.c_uint32), ("lanes", c.c_uint32), ("rank", c.c_uint32),
+                ("extents", c.c_int64 * 3), ("bits", c.c_uint64), ("buffer", c.c_void_p), ("offset", c.c_uint64),
+                ("pointer", c.c_void_p), ("reserved", c.c_uint64 * 2)]
+
+
+OK, INVALID, FAILED = 0, 1, 2
+SCALAR, BUFFER, POINTER = 0, 1, 2
+TYPES = {name: number for number, name in enumerate(("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"))}
+
+_SIZE_T, _VOID = c.POINTER(c.c_size_t), c.c_void_p
 _COMPILER = {
-    "qdcInitCompileOptions": (None, [c.POINTER(CompileOptions)]),
-    "qdcCompile": (c.c_void_p, [c.c_char_p, c.c_size_t, c.c_char_p, c.POINTER(CompileOptions)]),
-    "qdcResultOk": (c.c_int, [c.c_void_p]),
-    "qdcResultData": (c.c_void_p, [c.c_void_p, c.POINTER(c.c_size_t)]),
-    "qdcResultDiagnostics": (c.c_char_p, [c.c_void_p]),
-    "qdcResultFree": (None, [c.c_void_p]),
-    "qdcInitHostOptions": (None, [c.POINTER(HostOptions)]),
-    "qdcHostLoad": (c.c_void_p, [c.c_char_p, c.c_size_t, c.c_char_p, c.POINTER(HostOptions), c.POINTER(c.c_void_p)]),
-    "qdcHostInterface": (c.c_char_p, [c.c_void_p]),
-    "qdcHostLaunch": (c.c_int, [c.c_void_p, c.c_char_p, c.POINTER(c.c_uint32), c.POINTER(HostArg), c.c_size_t,
-                                c.POINTER(c.c_void_p)]),
-    "qdcHostUnload": (None, [c.c_void_p]),
-    "qdcFreeString": (None, [c.c_void_p]),
+    "qdcApiVersion": (c.c_uint32, []),
+    "qdcVersionText": (c.c_char_p, []),
+    "qdcDescribeTargets": (_VOID, []),
+    "qdcInitCompileOptionsSized": (None, [c.POINTER(CompileOptions), c.c_uint32]),
+    "qdcCompile": (_VOID, [c.c_char_p, c.c_size_t, c.c_char_p, c.POINTER(CompileOptions)]),
+    "qdcResultOk": (c.c_int, [_VOID]),
+    "qdcResultIsCached": (c.c_int, [_VOID]),
+    "qdcResultData": (_VOID, [_VOID, _SIZE_T]),
+    "qdcResultDiagnostics": (c.c_char_p, [_VOID]),
+    "qdcResultNumDiagnostics": (c.c_size_t, [_VOID]),
+    "qdcResultDiagnostic": (c.POINTER(Diagnostic), [_VOID, c.c_size_t]),
+    "qdcResultNote": (c.POINTER(Diagnostic), [_VOID, c.c_size_t, c.c_size_t]),
+    "qdcResultNumVariants": (c.c_size_t, [_VOID]),
+    "qdcResultVariant": (c.POINTER(Variant), [_VOID, c.c_size_t]),
+    "qdcResultFree": (None, [_VOID]),
+    "qdcDescribeCache": (_VOID, [c.POINTER(CompileOptions)]),
+    "qdcFreeString": (None, [_VOID]),
+}
+_RUNTIME = {
+    "qdrtApiVersion": (c.c_uint32, []),
+    "qdrtErrorText": (c.c_char_p, []),
+    "qdrtListDevices": (c.c_int, [c.POINTER(_VOID)]),
+    "qdrtDeviceListSize": (c.c_size_t, [_VOID]),
+    "qdrtDeviceListName": (c.c_char_p, [_VOID, c.c_size_t]),
+    "qdrtDeviceListText": (c.c_char_p, [_VOID, c.c_size_t]),
+    "qdrtDeviceListPresent": (c.c_int, [_VOID, c.c_size_t]),
+    "qdrtDeviceListFree": (None, [_VOID]),
+    "qdrtInitDeviceOptionsSized": (None, [c.POINTER(DeviceOptions), c.c_uint32]),
+    "qdrtDeviceOpen": (c.c_int, [c.c_char_p, c.POINTER(DeviceOptions), c.POINTER(_VOID)]),
+    "qdrtDeviceClose": (None, [_VOID]),
+    "qdrtDeviceGetProperties": (c.c_int, [_VOID, c.POINTER(DeviceProperties)]),
+    "qdrtBufferAllocate": (c.c_int, [_VOID, c.c_uint64, c.POINTER(_VOID)]),
+    "qdrtBufferFree": (None, [_VOID]),
+    "qdrtBufferAddress": (c.c_uint64, [_VOID]),
+    "qdrtBufferMap": (_VOID, [_VOID]),
+    "qdrtBufferUpload": (c.c_int, [_VOID, c.c_uint64, _VOID, c.c_uint64]),
+    "qdrtBufferDownload": (c.c_int, [_VOID, c.c_uint64, _VOID, c.c_uint64]),
+    "qdrtBufferFill": (c.c_int, [_VOID, c.c_uint64, c.c_uint32, c.c_uint64]),
+    "qdrtBufferCopy": (c.c_int, [_VOID, c.c_uint64, _VOID, c.c_uint64, c.c_uint64]),
+    "qdrtModuleLoad": (c.c_int, [_VOID, c.c_char_p, c.c_size_t, c.c_char_p, c.POINTER(_VOID)]),
+    "qdrtModuleFree": (None, [_VOID]),
+    "qdrtModuleInterface": (c.c_char_p, [_VOID]),
+    "qdrtModuleWarnings": (c.c_char_p, [_VOID]),
+    "qdrtModuleGetKernel": (c.c_int, [_VOID, c.c_char_p, c.POINTER(_VOID)]),
+    "qdrtKernelOccupancy": (c.c_int, [_VOID, c.POINTER(c.c_uint64), c.POINTER(c.c_uint64)]),
+    "qdrtLaunch": (c.c_int, [_VOID, c.POINTER(c.c_uint32), c.POINTER(Argument), c.c_size_t, c.POINTER(c.c_double)]),
 }
 
 
@@ -122,7 +179,22 @@ def _get(stem: str, *description: Any) -> Any:
 
 def compiler() -> Any:
     """libqdcompiler, opened at the first call."""
-    return _get("libqdcompiler", dict(_COMPILER, qdcApiVersion=(c.c_uint32, [])), "qdcApiVersion", COMPILER_VERSION)
+    return _get("libqdcompiler", _COMPILER, "qdcApiVersion", COMPILER_VERSION)
+
+
+def runtime() -> Any:
+    """libqdruntime, opened at the first call. It opens the compiler library itself where one lies beside it or where the
+    loader finds one; another one that this package would find is opened for it."""
+    library = _libraries.get("libqdruntime")
+    if library is None:
+        library = _get("libqdruntime", _RUNTIME, "qdrtApiVersion", RUNTIME_VERSION)
+        folder = os.path.dirname(library._name)
+        if not any(os.path.exists(os.path.join(folder, name)) for name in ("libqdcompiler.so", "libqdcompiler.so.1")):
+            try:
+                compiler()
+            except LibraryError:
+                pass  # the runtime says so where it needs one
+    return library
 
 
 def encode(text: Any, what: str) -> bytes:
@@ -155,11 +227,16 @@ def unsigned(value: Any, what: str, limit: int = 2**32 - 1) -> int:
     return number
 
 
-def take_string(library: Any, pointer: c.c_void_p) -> str:
+def text(value: Optional[bytes]) -> str:
+    """A C string of a library."""
+    return (value or b"").decode("utf-8", "replace")
+
+
+def take_string(library: Any, pointer: Any) -> str:
     """The text of a string that the caller frees; "" where there is none."""
-    if not pointer.value:
+    if not pointer:
         return ""
     try:
-        return c.string_at(pointer.value).decode("utf-8", "replace")
+        return text(c.string_at(pointer))
     finally:
         library.qdcFreeString(pointer)

@@ -18,7 +18,8 @@ _FLOATS = {2: f16, 4: f32, 8: f64}
 
 
 class Memory:
-    """Elements that stand row by row. `place` is "cpu" or "cuda"; `keep` owns the memory."""
+    """Elements that stand row by row. `place` is "cpu", "cuda", or "buffer" for a `buffer` of this package; `keep` owns the
+    memory."""
 
     __slots__ = ("address", "shape", "type", "readonly", "place", "keep", "buffer", "stream")
 
@@ -127,7 +128,10 @@ for _width, _type in ((16, f16), (32, f32), (64, f64)):
 def _of_dlpack(array: Any) -> Memory:
     """The capsule is not consumed: it gives the tensor back when it goes."""
     try:
-        capsule = array.__dlpack__()
+        device = array.__dlpack_device__()[0] if hasattr(array, "__dlpack_device__") else 1
+        # On CUDA the default stream is to wait for what the array's library has queued.
+        on_cuda = _PLACES.get(int(device)) == "cuda"
+        capsule = array.__dlpack__(stream=1) if on_cuda else array.__dlpack__()
     except ArgumentError:
         raise
     except Exception as error:  # whatever the other library raises
@@ -148,7 +152,8 @@ def _of_dlpack(array: Any) -> Memory:
             tensor.code, tensor.bits, tensor.lanes))
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     _check_order(shape, [tensor.strides[i] for i in range(tensor.ndim)] if tensor.strides else None, 1, "the tensor")
-    return Memory((tensor.data or 0) + tensor.offset, shape, type, False, place, (array, capsule))
+    return Memory((tensor.data or 0) + tensor.offset, shape, type, False, place, (array, capsule),
+                  stream=1 if place == "cuda" else None)
 
 
 # ---- Python's buffer protocol -----------------------------------------------------------------------------------

@@ -1,18 +1,52 @@
-"""Devices, modules and launches."""
+"""Devices, buffers, modules and launches, over libqdruntime."""
 from __future__ import annotations
 
+import contextlib
 import ctypes as c
 import threading
-from typing import Any, Dict, List, Mapping, Optional
+import weakref
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from . import _library
-from .compiler import Blocks, blocks_text, failure, source_of
-from .errors import ArgumentError, DeviceError, Diagnostic, LaunchError, parse_diagnostics
+from .arrays import Memory, memory_of
+from .compiler import Blocks, blocks_text, source_of
+from .errors import ArgumentError, CompileError, DeviceError, Diagnostic, Error, LaunchError, parse_diagnostics
 from .interface import Grid, KernelInterface, Parameter, closest, grid_extents, parse_interface
+from .types import scalar_type
+
+
+class DeviceEntry(NamedTuple):
+    """A line of the list of devices: what it is, or why there is none."""
+    name: str
+    present: bool
+    text: str
+
+
+def devices() -> List[DeviceEntry]:
+    """All that can be opened by name, and those that are absent with the reason."""
+    library = _library.runtime()
+    handle = c.c_void_p()
+    _check(library, library.qdrtListDevices(c.byref(handle)), DeviceError)
+    try:
+        return [DeviceEntry(_library.text(library.qdrtDeviceListName(handle, i)),
+                            bool(library.qdrtDeviceListPresent(handle, i)),
+                            _library.text(library.qdrtDeviceListText(handle, i)))
+                for i in range(library.qdrtDeviceListSize(handle))]
+    finally:
+        library.qdrtDeviceListFree(handle)
+
+
+def _check(library: Any, status: int, kind: Any) -> None:
+    """Raises what the runtime had to say."""
+    if status != _library.OK:
+        text = _library.text(library.qdrtErrorText()).strip()
+        raise (ArgumentError if status == _library.INVALID else kind)(text or "the runtime failed without a word")
 
 
 class Device:
-    """Something that kernels run on: "cpu", "interp" or "sim:CHIP" ("sim:sm_90", "sim:gfx942", ...).
+    """Something that kernels run on: "cpu", "interp", "sim:CHIP" ("sim:sm_90", "sim:gfx942", ...), "vulkan", "cuda" or
+    "hip", the last three with ":1" and so on for other than the first; "best" is the fastest that is there. `qdc.devices()`
+    lists them.
 
     `subgroup_size` is in lanes, 0 for the device's own; `threads` bounds those of the cpu device; `checks` are the
     interpreter's ("all", "none" or a list as in `qdc-run --check`); `blocks` gives resizable kernels their block sizes.
@@ -21,40 +55,77 @@ class Device:
 
     def __init__(self, name: str = "cpu", *, subgroup_size: int = 0, opt_level: int = 2, threads: int = 0,
                  checks: Optional[str] = None, blocks: Blocks = None):
+        self._handle = c.c_void_p()
         encoded = _library.encode(name, "a device's name")
-        if name not in ("cpu", "interp") and not name.startswith("sim:"):
-            raise DeviceError("no device is called '%s'%s; expected cpu, interp or sim:CHIP" % (
-                name, closest(name, ("cpu", "interp", "sim:sm_90"))))
-        library = self._library = _library.compiler()
-        options = self._options = _library.HostOptions()
-        library.qdcInitHostOptions(c.byref(options))
-        options.device = encoded
+        library = self._library = _library.runtime()
+        options = _library.DeviceOptions()
+        library.qdrtInitDeviceOptionsSized(c.byref(options), c.sizeof(options))
         options.subgroupSize = _library.unsigned(subgroup_size, "subgroup_size")
         options.optLevel = _library.unsigned(opt_level, "opt_level", 3)
         options.threads = _library.unsigned(threads, "threads", 4096)
         options.checks = _library.encode_optional(checks, "checks")
         options.blocks = blocks_text(blocks)
-        self.name = name
-        self._closed = False
+        self._lock = threading.RLock()
+        self._parts: Any = weakref.WeakSet()
+        status = library.qdrtDeviceOpen(encoded, c.byref(options), c.byref(self._handle))
+        if status == _library.INVALID:
+            # A name that no device has is the device's error; the rest is a wrong option.
+            text = _library.text(library.qdrtErrorText()).strip()
+            raise (DeviceError if "device" in text else ArgumentError)(text)
+        _check(library, status, DeviceError)
+        row = _library.DeviceProperties()
+        row.structSize = c.sizeof(row)
+        _check(library, library.qdrtDeviceGetProperties(self._handle, c.byref(row)), DeviceError)
+        self.name = _library.text(row.name) or name
+        self.description = _library.text(row.description)
+        self.target = _library.text(row.target)
+        self.subgroup_size: int = subgroup_size or row.defaultSubgroupSize
+        self.subgroup_sizes: Tuple[int, int] = (row.smallestSubgroupSize, row.largestSubgroupSize)
+        self.max_block_threads: int = row.maxBlockThreads
+        self.max_shared_bytes: int = row.maxSharedBytes
+        self.memory_bytes: int = row.memoryBytes
+        self.multiprocessors: int = row.multiprocessors
+        self.is_gpu = bool(row.isGpu)
+        self._takes_pointers = bool(row.takesPointers)
+        self._place = "cpu" if row.isHostMemory and row.takesPointers else "cuda" if row.takesPointers else "none"
 
     def load(self, source: Any, *, name: Optional[str] = None) -> Module:
-        """Compiles a program for the device and makes its kernels launchable. For sources see `qdc.compile`."""
-        self._check()
+        """Makes a program's kernels launchable: a bundle as `qdc.compile` makes it, or QIR, which is compiled for the
+        device. For sources see `qdc.compile`."""
         data, name = source_of(source, name)
-        said = c.c_void_p()
-        handle = self._library.qdcHostLoad(data, len(data), _library.encode(name, "name"), c.byref(self._options),
-                                           c.byref(said))
-        text = _library.take_string(self._library, said)
-        if not handle:
-            raise failure(text)
-        return Module(self, handle, parse_diagnostics(text))
+        encoded = _library.encode(name, "name")
+        handle = c.c_void_p()
+        with self._lock:
+            self._check_open()
+            status = self._library.qdrtModuleLoad(self._handle, data, len(data), encoded, c.byref(handle))
+            if status != _library.OK:
+                raise _load_error(_library.text(self._library.qdrtErrorText()).strip())
+            return Module(self, handle)
+
+    def allocate(self, shape: Any, dtype: Any = "i8") -> Buffer:
+        """Memory of the device for so many elements, of any content: `allocate(1000, "f32")`, `allocate((3, 4), "i32")`."""
+        extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        extents = tuple(_library.unsigned(extent, "an extent", 2**62) for extent in extents)
+        return Buffer(self, extents, scalar_type(dtype))
+
+    def upload(self, array: Any) -> Buffer:
+        """A buffer of the device with an array's elements."""
+        memory = memory_of(array)
+        buffer = Buffer(self, memory.shape, memory.type)
+        buffer.upload(array)
+        return buffer
 
     def close(self) -> None:
-        """Ends the use of the device; modules of it can no longer be launched."""
-        self._closed = True
+        """Ends the use of the device; what was made of it can no longer be used."""
+        with self._lock:
+            for part in list(self._parts):
+                part.close()
+            handle, self._handle = self._handle, c.c_void_p()
+            if handle:
+                self._library.qdrtDeviceClose(handle)
 
-    def _check(self) -> None:
-        if self._closed:
+    def _check_open(self) -> None:
+        if not self._handle:
             raise DeviceError("device '%s' is closed" % self.name)
 
     def __enter__(self) -> Device:
@@ -63,20 +134,146 @@ class Device:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle and getattr(self, "_library", None):
+            self._library.qdrtDeviceClose(handle)
+
     def __repr__(self) -> str:
-        return "<qdc.Device '%s'%s>" % (self.name, ", closed" if self._closed else "")
+        return "<qdc.Device '%s'%s>" % (self.name, "" if self._handle else ", closed")
+
+
+def _load_error(text: str) -> Error:
+    """What does not compile has diagnostics."""
+    head, _, rest = text.partition(":\n")
+    if "does not compile" in head:
+        return CompileError(rest or text, parse_diagnostics(rest or text))
+    return DeviceError(text)
+
+
+class Buffer:
+    """Memory of a device that stays there between launches. Kernels take it as an array of its shape and type; `numpy()`
+    reads it."""
+
+    def __init__(self, device: Device, shape: Tuple[int, ...], type: Any):
+        self._handle = c.c_void_p()
+        self.device, self.shape, self.type = device, shape, type
+        count = 1
+        for extent in shape:
+            count *= extent
+        self.count, self.bytes = count, count * type.bytes
+        if self.bytes >= 2**63:
+            raise ArgumentError("a buffer of %d bytes" % self.bytes)
+        self._library = device._library
+        with device._lock:
+            device._check_open()
+            _check(self._library, self._library.qdrtBufferAllocate(device._handle, self.bytes, c.byref(self._handle)), DeviceError)
+            device._parts.add(self)
+
+    def _open(self) -> Any:
+        if not self._handle:
+            raise ArgumentError("a buffer that is closed, or whose device is")
+        return self._handle
+
+    def _host(self, array: Any, writable: bool) -> Memory:
+        memory = memory_of(array)
+        if memory.place != "cpu":
+            raise ArgumentError("the array lies on a GPU, expected one of the host")
+        if memory.bytes != self.bytes:
+            raise ArgumentError("the array has %d bytes, the buffer %d" % (memory.bytes, self.bytes))
+        if writable and memory.readonly:
+            raise ArgumentError("the array is read-only")
+        return memory
+
+    def upload(self, array: Any) -> None:
+        """Copies an array of as many bytes into the buffer."""
+        memory = self._host(array, False)
+        with self.device._lock:
+            _check(self._library, self._library.qdrtBufferUpload(self._open(), 0, memory.address, self.bytes), DeviceError)
+
+    def download(self, array: Any) -> Any:
+        """Copies the buffer into an array of as many bytes, and gives the array."""
+        memory = self._host(array, True)
+        with self.device._lock:
+            _check(self._library, self._library.qdrtBufferDownload(self._open(), 0, memory.address, self.bytes), DeviceError)
+        return array
+
+    def fill(self, byte: int = 0) -> None:
+        """Sets all bytes."""
+        with self.device._lock:
+            value = _library.unsigned(byte, "a byte", 255)
+            _check(self._library, self._library.qdrtBufferFill(self._open(), 0, value, self.bytes), DeviceError)
+
+    def numpy(self) -> Any:
+        """A copy as a NumPy array; elements of bf16 as uint16."""
+        import numpy
+        names = {"i1": "?", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "f16": "f2", "bf16": "u2", "f32": "f4", "f64": "f8"}
+        array = numpy.empty(self.shape, names[self.type.name])
+        data = array.view(numpy.uint8) if array.size and array.ndim else array
+        if self.bytes:
+            self.download(data)
+        return array
+
+    def _qdc_memory(self) -> Memory:
+        self._open()
+        return Memory(0, self.shape, self.type, False, "buffer", self, buffer=self)
+
+    @property
+    def __array_interface__(self) -> Any:
+        """For NumPy, without a copy, where the host sees the memory."""
+        with self.device._lock:
+            address = self._library.qdrtBufferMap(self._open())
+        return self._interface(address if self.device._place == "cpu" else None, "the host")
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        """For CuPy, PyTorch and others, without a copy, on CUDA."""
+        place = self.device._place == "cuda" and self.device.name.startswith("cuda")
+        return self._interface(self._library.qdrtBufferAddress(self._open()) if place else None, "CUDA")
+
+    def _interface(self, address: Optional[int], place: str) -> Any:
+        codes = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "f16": "<f2", "f32": "<f4", "f64": "<f8"}
+        if address is None or self.type.name not in codes:
+            raise AttributeError("the buffer is not in memory of %s, or of a type that has no code there" % place)
+        return {"shape": self.shape, "typestr": codes[self.type.name], "data": (address, False), "version": 3,
+                "strides": None}
+
+    def close(self) -> None:
+        """Gives the memory back."""
+        with self.device._lock:
+            handle, self._handle = self._handle, c.c_void_p()
+            if handle:
+                self._library.qdrtBufferFree(handle)
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle:
+            self._library.qdrtBufferFree(handle)
+
+    def __len__(self) -> int:
+        return self.shape[0] if self.shape else 1
+
+    def __repr__(self) -> str:
+        return "<qdc.Buffer of %s%s on '%s'%s>" % ("".join("%dx" % e for e in self.shape), self.type, self.device.name,
+                                                   "" if self._handle else ", closed")
 
 
 class Module:
     """Kernels that a device has loaded: `module["scale"](n, x, grid=4)`."""
 
-    def __init__(self, device: Device, handle: int, diagnostics: List[Diagnostic]):
-        self.device, self.diagnostics = device, diagnostics
-        self._handle: Optional[int] = handle
+    def __init__(self, device: Device, handle: Any):
+        self._handle = handle
+        self.device = device
         self._library = device._library
-        self._lock = threading.Lock()
-        interface = self._library.qdcHostInterface(handle).decode("utf-8", "replace")
-        self._kernels = {name: Kernel(self, kernel) for name, kernel in parse_interface(interface).items()}
+        self._lock = threading.RLock()
+        self.diagnostics: List[Diagnostic] = parse_diagnostics(_library.text(self._library.qdrtModuleWarnings(handle)))
+        interfaces = parse_interface(_library.text(self._library.qdrtModuleInterface(handle)))
+        self._kernels: Dict[str, Kernel] = {}
+        for name, interface in interfaces.items():
+            kernel = c.c_void_p()
+            _check(self._library, self._library.qdrtModuleGetKernel(handle, name.encode(), c.byref(kernel)), DeviceError)
+            self._kernels[name] = Kernel(self, interface, kernel)
+        device._parts.add(self)
 
     @property
     def kernels(self) -> Mapping[str, Kernel]:
@@ -84,7 +281,7 @@ class Module:
         return dict(self._kernels)
 
     def __getitem__(self, name: str) -> Kernel:
-        kernel = self._kernels.get(name)
+        kernel = self._kernels.get(name) if isinstance(name, str) else None
         if kernel is None:
             raise ArgumentError("the module has no kernel %r%s; it has %s" % (
                 name, closest(name, self._kernels), ", ".join(self._kernels) or "none"))
@@ -96,16 +293,16 @@ class Module:
     def __iter__(self) -> Any:
         return iter(self._kernels)
 
-    def launch(self, kernel: str, *args: Any, grid: Grid, **named: Any) -> None:
+    def launch(self, kernel: str, *args: Any, grid: Grid, **named: Any) -> float:
         """The same as `module[kernel](...)`."""
-        self[kernel](*args, grid=grid, **named)
+        return self[kernel](*args, grid=grid, **named)
 
     def close(self) -> None:
         """Gives back what the module holds; its kernels can no longer be launched."""
         with self._lock:
-            handle, self._handle = self._handle, None
+            handle, self._handle = self._handle, c.c_void_p()
             if handle:
-                self._library.qdcHostUnload(handle)
+                self._library.qdrtModuleFree(handle)
 
     def __enter__(self) -> Module:
         return self
@@ -114,64 +311,139 @@ class Module:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_lock", None) is not None:
-            self.close()
+        handle = getattr(self, "_handle", None)
+        if handle and getattr(self, "_library", None):
+            self._library.qdrtModuleFree(handle)
 
     def __repr__(self) -> str:
         return "<qdc.Module on '%s': %s>" % (self.device.name, ", ".join(self._kernels))
 
 
 class Kernel:
-    """A kernel of a module. Calling it launches it and waits for its end.
+    """A kernel of a module. Calling it launches it, waits for its end, and gives the seconds that the device took.
 
-    Arguments go by position or by name. Scalars are Python or NumPy numbers; buffers are arrays of NumPy or others
-    (see `qdc.arrays`), in place and without copies. They must stand row by row without gaps, and their elements must be
-    of the parameter's type; a buffer of one dimension takes arrays of any.
+    Arguments go by position or by name. Scalars are Python or NumPy numbers; buffers are `Buffer`s, or arrays of NumPy or
+    others (see `qdc.arrays`). These are used in place where the device reaches their memory: the host's on cpu, interp
+    and sim, a GPU's on CUDA and HIP. Elsewhere they are copied there and, unless the kernel only reads them, back. They
+    must stand row by row without gaps, and their elements must be of the parameter's type; a buffer of one dimension
+    takes arrays of any.
     """
 
-    def __init__(self, module: Module, interface: KernelInterface):
-        self.module, self.interface = module, interface
+    def __init__(self, module: Module, interface: KernelInterface, handle: Any):
+        self.module, self.interface, self._handle = module, interface, handle
         self.name = interface.name
-        self._encoded = interface.name.encode()
 
     @property
     def parameters(self) -> List[Parameter]:
         return self.interface.parameters
 
     @property
-    def block(self) -> Any:
+    def block(self) -> Tuple[int, int, int]:
         """Threads of a block in x, y and z."""
         return self.interface.block
 
-    def __call__(self, *args: Any, grid: Grid, **named: Any) -> None:
-        module, interface = self.module, self.interface
-        module.device._check()
+    def occupancy(self) -> Tuple[int, int]:
+        """How many blocks run at once on a multiprocessor, and how many of these there are."""
+        blocks, multiprocessors = c.c_uint64(), c.c_uint64()
+        with self._ready() as library:
+            _check(library, library.qdrtKernelOccupancy(self._handle, c.byref(blocks), c.byref(multiprocessors)), DeviceError)
+        return blocks.value, multiprocessors.value
+
+    @contextlib.contextmanager
+    def _ready(self) -> Any:
+        with self.module._lock:
+            self.module.device._check_open()
+            if not self.module._handle:
+                raise ArgumentError("kernel '%s' belongs to a module that is closed" % self.name)
+            yield self.module._library
+
+    def __call__(self, *args: Any, grid: Grid, **named: Any) -> float:
+        interface = self.interface
+        self.module.device._check_open()
         values = interface.order(args, named)
         fitted = [interface.fit(i, value) for i, value in enumerate(values)]
-        interface.check_overlaps(fitted)
-        array = (_library.HostArg * len(fitted))()
-        for slot, parameter, value in zip(array, interface.parameters, fitted):
-            if not parameter.is_buffer:
-                slot.kind, slot.bits = 0, value
-                continue
-            memory, shape = value
-            if memory.place != "cpu":
-                raise ArgumentError("argument '%s' of kernel '%s' lies on a GPU, device '%s' takes arrays of the host" % (
-                    parameter.name, self.name, module.device.name))
-            slot.kind, slot.data, slot.count = 1, memory.address, 1
-            slot.extents = tuple(shape) + (1,) * (3 - len(shape))
-            for extent in shape:
-                slot.count *= extent
         extents = (c.c_uint32 * 3)(*grid_extents(grid))
-        said = c.c_void_p()
-        with module._lock:
-            if module._handle is None:
-                raise ArgumentError("kernel '%s' belongs to a module that is closed" % self.name)
-            failed = module._library.qdcHostLaunch(module._handle, self._encoded, extents, array, len(fitted),
-                                                   c.byref(said))
-        text = _library.take_string(module._library, said)
-        if failed:
-            raise LaunchError("kernel '%s' failed on %s: %s" % (self.name, module.device.name, text.strip()))
+        interface.check_overlaps(fitted)
+        seconds = c.c_double()
+        with contextlib.ExitStack() as stack:
+            copies = _Copies(self.module.device, stack)
+            arguments = (_library.Argument * len(fitted))()
+            for slot, parameter, value in zip(arguments, interface.parameters, fitted):
+                slot.type = _library.TYPES[parameter.type.name]
+                if not parameter.is_buffer:
+                    slot.bits = value
+                    continue
+                memory, shape = value
+                slot.lanes, slot.rank = parameter.lanes if parameter.lanes > 1 else 0, parameter.rank
+                slot.extents = tuple(shape) + (1,) * (3 - len(shape))
+                try:
+                    copies.place(slot, memory, parameter)
+                except Error as error:
+                    raise ArgumentError("argument '%s' of kernel '%s': %s" % (parameter.name, self.name, error)) from error
+            library = stack.enter_context(self._ready())
+            _check(library, library.qdrtLaunch(self._handle, extents, arguments, len(fitted), c.byref(seconds)), LaunchError)
+            copies.bring_back()
+        return seconds.value
 
     def __repr__(self) -> str:
         return "<qdc.Kernel '%s'(%s)>" % (self.name, ", ".join(p.name for p in self.parameters))
+
+
+class _Copies:
+    """Hands arrays to a launch: by their address where the device reaches it, else by a buffer for the time of it."""
+
+    def __init__(self, device: Device, stack: contextlib.ExitStack):
+        self.device, self.stack = device, stack
+        self.made: Dict[Tuple[int, int], Buffer] = {}
+        self.written: List[Tuple[Buffer, Memory]] = []
+
+    def place(self, slot: Any, memory: Memory, parameter: Parameter) -> None:
+        device = self.device
+        if memory.buffer is not None:
+            buffer = memory.buffer
+            if buffer.device is not device:
+                raise ArgumentError("a buffer of device '%s', launched on '%s'" % (buffer.device.name, device.name))
+            self.stack.enter_context(device._lock)
+            slot.kind, slot.buffer = _library.BUFFER, buffer._open().value
+            return
+        if memory.place == device._place:
+            if memory.place == "cuda":
+                _wait_for_stream(memory.stream)
+            slot.kind, slot.pointer = _library.POINTER, memory.address
+            return
+        if memory.place != "cpu":
+            raise ArgumentError("the array lies on a GPU, which device '%s' does not reach" % device.name)
+        key = (memory.address, memory.bytes)
+        buffer = self.made.get(key)
+        if buffer is None:
+            for address, size in self.made:
+                if memory.bytes and size and address < memory.address + memory.bytes and memory.address < address + size:
+                    raise ArgumentError("the array overlaps with another argument, and both are copied to '%s'; "
+                                        "a qdc.Buffer can hold both" % device.name)
+            buffer = self.made[key] = Buffer(device, (memory.bytes,), scalar_type("i8"))
+            self.stack.callback(buffer.close)
+            if memory.bytes:
+                _check(device._library, device._library.qdrtBufferUpload(buffer._handle, 0, memory.address, memory.bytes), DeviceError)
+        if parameter.access != "readonly" and memory.bytes:
+            self.written.append((buffer, memory))
+        slot.kind, slot.buffer = _library.BUFFER, buffer._handle.value
+
+    def bring_back(self) -> None:
+        for buffer, memory in self.written:
+            _check(self.device._library, self.device._library.qdrtBufferDownload(
+                buffer._handle, 0, memory.address, memory.bytes), DeviceError)
+
+
+def _wait_for_stream(stream: Optional[int]) -> None:
+    """What other libraries have queued for an array is done before a launch reads it. Streams are as in
+    `__cuda_array_interface__`: None and 0 for nothing to wait for, 1 and 2 for the default ones."""
+    if not stream:
+        return
+    try:
+        cuda = c.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise DeviceError("the array's stream cannot be waited for: %s" % error) from None
+    cuda.cuStreamSynchronize.argtypes = [c.c_void_p]
+    status = cuda.cuStreamSynchronize(stream)
+    if status:
+        raise DeviceError("the array's stream cannot be waited for: CUDA's error %d" % status)

@@ -88,12 +88,17 @@ class KernelInterface:
         for i, parameter in enumerate(self.parameters):
             if not parameter.noalias:
                 continue
-            low, high = memories[i][0].address, memories[i][0].address + memories[i][0].bytes
+            memory = memories[i][0]
+            low, high = memory.address, memory.address + memory.bytes
             for j, other in enumerate(self.parameters):
                 if i == j or not other.is_buffer or parameter.access == other.access == "readonly":
                     continue
-                start = memories[j][0].address
-                if start < high and low < start + memories[j][0].bytes:
+                that = memories[j][0]
+                if memory.buffer is not None or that.buffer is not None:
+                    overlap = memory.buffer is that.buffer
+                else:
+                    overlap = that.address < high and low < that.address + that.bytes
+                if overlap:
                     raise ArgumentError("argument '%s' of kernel '%s' is noalias, but shares memory with '%s'" % (
                         parameter.name, self.name, other.name))
 

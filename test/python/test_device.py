@@ -1,0 +1,230 @@
+"""Devices and buffers: what they tell, copies to devices that do not reach the host's memory, and uses after the end."""
+import gc
+import random
+import threading
+import unittest
+
+import numpy as np
+import qdc
+from qdc.errors import ArgumentError
+
+import kernels
+
+
+class Devices(unittest.TestCase):
+    def test_list(self):
+        rows = {entry.name: entry for entry in qdc.devices()}
+        self.assertTrue(rows["cpu"].present and rows["interp"].present)
+        for entry in rows.values():
+            self.assertTrue(entry.text)
+            if not entry.present:
+                with self.assertRaises(qdc.DeviceError):
+                    qdc.Device(entry.name)
+        self.assertIn("LLVM", qdc.version())
+        self.assertIn("sm_90", qdc.describe_targets())
+
+    def test_properties(self):
+        for name in kernels.DEVICES:
+            device = qdc.Device(name)
+            self.assertEqual(name, device.name)
+            self.assertTrue(device.description)
+            self.assertGreaterEqual(device.max_block_threads, 256)
+            low, high = device.subgroup_sizes
+            self.assertTrue(1 <= low <= device.subgroup_size <= high <= 64 or low == 0, (name, low, high))
+        self.assertTrue(qdc.Device("best").name)
+        self.assertEqual(8, qdc.Device("cpu", subgroup_size=8).subgroup_size)
+
+    def test_wrong(self):
+        for name, text in (("cpo", "did you mean 'cpu'"), ("cpu:1", "takes nothing"), ("sim", "needs a chip"), ("sim:", "needs a chip"),
+                           ("vulkan:99", "."), ("vulkan:x", "not a device number"), ("cuda:-1", "."), ("x" * 10000, "no device")):
+            with self.subTest(name=name[:20]), self.assertRaisesRegex(qdc.DeviceError, text):
+                qdc.Device(name)
+        for options, text in (({"subgroup_size": 7}, "7"), ({"subgroup_size": 2**31}, "."), ({"threads": -1}, "threads is from"),
+                              ({"opt_level": 4}, "opt_level"), ({"checks": 3}, "checks is a text")):
+            with self.subTest(**options), self.assertRaisesRegex(qdc.Error, text):
+                qdc.Device("cpu", **options).load(kernels.SCALE)
+
+    def test_bundles(self):
+        """A bundle runs where it has a variant or holds its QIR."""
+        bundle = qdc.compile(kernels.SCALE, ["nvptx:sm_80", "spirv"])
+        x = np.ones(4, np.float32)
+        for name in kernels.DEVICES:
+            qdc.Device(name).load(bundle)["scale"](4, 2, x, grid=1)
+        np.testing.assert_array_equal(x, 2.0 ** len(kernels.DEVICES))
+        bare = qdc.compile(kernels.SCALE, "nvptx:sm_80", strip_qir=True)
+        with self.assertRaisesRegex(qdc.DeviceError, "holds no QIR"):
+            qdc.Device("cpu").load(bare)
+        source = random.Random(3)
+        device = qdc.Device("cpu")
+        for _ in range(100):
+            data = bytearray(bundle.data)
+            for _ in range(source.randrange(1, 5)):
+                data[source.randrange(len(data))] = source.randrange(256)
+            try:
+                device.load(bytes(data[:source.randrange(len(data) + 1)]))
+            except qdc.Error as error:
+                self.assertTrue(str(error))
+
+    def test_timing(self):
+        x = np.ones(1000, np.float32)
+        self.assertGreater(qdc.Device("cpu").load(kernels.SCALE)["scale"](1000, 2, x, grid=8), 0)
+        blocks, multiprocessors = qdc.Device("cpu", threads=2).load(kernels.SCALE)["scale"].occupancy()
+        self.assertEqual((1, 2), (blocks, multiprocessors))
+        with self.assertRaisesRegex(qdc.DeviceError, "interp"):
+            qdc.Device("interp").load(kernels.SCALE)["scale"].occupancy()
+
+
+class Buffers(unittest.TestCase):
+    def test_kernels(self):
+        for name in kernels.DEVICES:
+            with self.subTest(device=name):
+                device = qdc.Device(name)
+                kernel = device.load(kernels.SCALE)["scale"]
+                x = device.upload(np.arange(10, dtype=np.float32))
+                kernel(9, 3, x, grid=1)
+                kernel(9, 2, x, grid=1)
+                expected = np.arange(10, dtype=np.float32)
+                expected[:9] *= 6
+                np.testing.assert_array_equal(x.numpy(), expected)
+                back = np.zeros(10, np.float32)
+                self.assertIs(back, x.download(back))
+                np.testing.assert_array_equal(back, expected)
+                x.fill(0)
+                self.assertFalse(x.numpy().any())
+                empty = device.allocate(0, "f32")
+                kernel(0, 2, empty, grid=1)
+                self.assertEqual((0,), empty.numpy().shape)
+
+    def test_shapes(self):
+        device = qdc.Device("cpu")
+        for type in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"):
+            x = device.allocate((3, 5), type)
+            x.fill(0)
+            self.assertEqual((3, 5), x.numpy().shape)
+            self.assertFalse(x.numpy().any())
+            self.assertEqual(3, len(x))
+        x = device.upload(np.arange(6, dtype=np.int32).reshape(2, 3))
+        seen = np.asarray(x)  # the same memory
+        x.upload(np.full((2, 3), 9, np.int32))
+        np.testing.assert_array_equal(seen, 9)
+        self.assertFalse(hasattr(x, "__cuda_array_interface__"))
+        scalar = device.upload(np.array(5, np.int64))
+        self.assertEqual(5, scalar.numpy())
+
+    def test_wrong(self):
+        device, other = qdc.Device("cpu"), qdc.Device("cpu")
+        x = device.allocate(4, "f32")
+        for action, text in ((lambda: x.upload(np.zeros(3, np.float32)), "12 bytes, the buffer 16"),
+                             (lambda: x.download(np.frombuffer(bytes(16), np.float32)), "read-only"),
+                             (lambda: x.upload("text"), "expected an array"), (lambda: x.fill(256), "from 0 to 255"),
+                             (lambda: device.allocate(-1), "from 0"), (lambda: device.allocate(1.5), "an integer"),
+                             (lambda: device.allocate(2**61, "f64"), "bytes"), (lambda: device.allocate(4, "f31"), "unknown type"),
+                             (lambda: device.load(kernels.SCALE)["scale"](4, 2, device.allocate(4, "f64"), grid=1), "are f64"),
+                             (lambda: other.load(kernels.SCALE)["scale"](4, 2, x, grid=1), "a buffer of device 'cpu'")):
+            with self.subTest(text=text), self.assertRaisesRegex(ArgumentError, text):
+                action()
+        with self.assertRaises(qdc.Error):
+            device.allocate(2**60)
+
+    def test_copies(self):
+        """Devices that do not reach the host's memory get copies, and give back what was written."""
+        for name in kernels.COPYING:
+            device = qdc.Device(name)
+            copy = device.load(kernels.copy("f32"))["copy"]
+            x, y = np.arange(40, dtype=np.float32), np.zeros(40, np.float32)
+            x.flags.writeable = False
+            copy(x, y, grid=2)
+            np.testing.assert_array_equal(x, y)
+            copy(y, y, grid=2)
+            np.testing.assert_array_equal(x, y)
+            with self.assertRaisesRegex(ArgumentError, "argument 'y' of kernel 'copy': the array overlaps"):
+                copy(y[:30], y[10:], grid=1)
+            kept = device.upload(x)
+            copy(kept, y[::-1].copy(), grid=2)
+            for type in ("i1", "i8", "i16", "i64", "f16", "f64"):
+                x = (np.arange(40) % 2).astype({"i1": "?"}.get(type, type.replace("i", "int").replace("f", "float")))
+                y = np.zeros_like(x)
+                device.load(kernels.copy(type))["copy"](x, y, grid=2)
+                np.testing.assert_array_equal(x, y)
+
+
+class Ends(unittest.TestCase):
+    def test_closed(self):
+        for name in kernels.DEVICES:
+            device = qdc.Device(name)
+            module, buffer = device.load(kernels.SCALE), device.allocate(4, "f32")
+            kernel = module["scale"]
+            buffer.close()
+            buffer.close()
+            for action in (buffer.numpy, lambda: buffer.fill(0), lambda: kernel(4, 2, buffer, grid=1), lambda: buffer.upload(np.zeros(4, "f4"))):
+                with self.assertRaisesRegex(ArgumentError, "closed"):
+                    action()
+            module.close()
+            with self.assertRaisesRegex(ArgumentError, "belongs to a module that is closed"):
+                kernel(4, 2, np.zeros(4, np.float32), grid=1)
+            buffer = device.allocate(4, "f32")
+            device.close()
+            device.close()
+            for action in (lambda: device.load(kernels.SCALE), lambda: device.allocate(4),
+                           lambda: kernel(4, 2, np.zeros(4, np.float32), grid=1)):
+                with self.assertRaisesRegex(qdc.DeviceError, "is closed"):
+                    action()
+            with self.assertRaisesRegex(ArgumentError, "closed"):
+                buffer.numpy()
+            self.assertIn("closed", repr(device) + repr(buffer))
+
+    def test_any_order(self):
+        for name in kernels.DEVICES:
+            for order in ((0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)):
+                device = qdc.Device(name)
+                module, buffer = device.load(kernels.SCALE), device.allocate(4, "f32")
+                things = [device, module, buffer, module["scale"]]
+                del device, module, buffer
+                for place in order:
+                    things[place] = None
+                    gc.collect()
+
+    def test_threads(self):
+        """Launches, copies and ends of many threads at once end in results or errors."""
+        for name in kernels.COPYING + ("cpu",):
+            device = qdc.Device(name)
+            module = device.load(kernels.SCALE)
+            failures = []
+
+            def work(number):
+                try:
+                    x = np.ones(100, np.float32)
+                    kept = device.upload(x)
+                    for _ in range(10):
+                        module["scale"](100, 2, x, grid=1)
+                        module["scale"](100, 2, kept, grid=1)
+                    if not (x == 1024).all() or not (kept.numpy() == 1024).all():
+                        failures.append("thread %d" % number)
+                except Exception as error:
+                    failures.append(error)
+
+            threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual([], failures)
+
+            def use():
+                try:
+                    while True:
+                        module["scale"](100, 2, np.ones(100, np.float32), grid=1)
+                except qdc.Error:
+                    pass
+
+            threads = [threading.Thread(target=use) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            device.close()
+            for thread in threads:
+                thread.join(20)
+                self.assertFalse(thread.is_alive())
+
+
+if __name__ == "__main__":
+    unittest.main()
