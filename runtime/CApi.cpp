@@ -50,12 +50,6 @@ qdrtStatus readOptions(const qdrtDeviceOptions *given, DeviceOptions &options) {
   return QDRT_OK;
 }
 
-/// A live buffer of an open device, or null, reported.
-BufferState *openBuffer(qdrtBuffer handle) {
-  auto *state = find<BufferState>(handle);
-  return state && isOpen(*state->device) ? state : nullptr;
-}
-
 qdrtStatus giveBuffer(std::shared_ptr<DeviceState> device, Expected<std::unique_ptr<Buffer>> buffer,
                       qdrtBuffer *handle) {
   if (!buffer)
@@ -64,13 +58,6 @@ qdrtStatus giveBuffer(std::shared_ptr<DeviceState> device, Expected<std::unique_
   state->device = std::move(device);
   state->buffer = std::move(*buffer);
   return give(std::move(state), handle);
-}
-
-bool hasData(const void *data, uint64_t bytes) {
-  if (data || !bytes)
-    return true;
-  report(QDRT_INVALID, text("a copy of ", bytes, " bytes at a null pointer"));
-  return false;
 }
 
 } // namespace
@@ -91,6 +78,13 @@ bool isOpen(const DeviceState &device) {
   if (!device.closed.load(std::memory_order_relaxed))
     return true;
   report(QDRT_INVALID, text("device '", device.properties.name, "' is closed"));
+  return false;
+}
+
+bool hasData(const void *data, uint64_t bytes) {
+  if (data || !bytes)
+    return true;
+  report(QDRT_INVALID, text("a copy of ", bytes, " bytes at a null pointer"));
   return false;
 }
 
@@ -159,6 +153,10 @@ qdrtStatus qdrtDeviceOpen(const char *name, const qdrtDeviceOptions *options, qd
   auto state = std::make_shared<DeviceState>();
   state->device = std::move(*opened);
   state->properties = state->device->properties();
+  auto stream = state->device->createDefaultStream();
+  if (!stream)
+    return report(QDRT_FAILED, stream.error());
+  state->stream = std::move(*stream);
   return give(std::move(state), device);
 }
 
@@ -200,6 +198,16 @@ qdrtStatus qdrtDeviceGetProperties(qdrtDevice device, qdrtDeviceProperties *prop
   return QDRT_OK;
 }
 
+qdrtStatus qdrtDeviceSynchronize(qdrtDevice device) {
+  auto *state = find<DeviceState>(device);
+  return state ? finish(state->device->synchronize()) : QDRT_INVALID;
+}
+
+void *qdrtDeviceContext(qdrtDevice device) {
+  auto *state = find<DeviceState>(device);
+  return state ? state->device->nativeContext() : nullptr;
+}
+
 //===----------------------------------------------------------------------===//
 // Buffers
 //===----------------------------------------------------------------------===//
@@ -230,17 +238,17 @@ uint64_t qdrtBufferBytes(qdrtBuffer buffer) {
 }
 
 uint64_t qdrtBufferAddress(qdrtBuffer buffer) {
-  auto *state = openBuffer(buffer);
+  auto *state = findOpen<BufferState>(buffer);
   return state ? state->buffer->address() : 0;
 }
 
 void *qdrtBufferMap(qdrtBuffer buffer) {
-  auto *state = openBuffer(buffer);
+  auto *state = findOpen<BufferState>(buffer);
   return state ? state->buffer->mapped() : nullptr;
 }
 
 qdrtStatus qdrtBufferUpload(qdrtBuffer buffer, uint64_t offset, const void *data, uint64_t bytes) {
-  auto *state = openBuffer(buffer);
+  auto *state = findOpen<BufferState>(buffer);
   if (!state || !hasData(data, bytes))
     return QDRT_INVALID;
   if (Error error = state->buffer->checkRange("a copy", bytes, offset))
@@ -249,7 +257,7 @@ qdrtStatus qdrtBufferUpload(qdrtBuffer buffer, uint64_t offset, const void *data
 }
 
 qdrtStatus qdrtBufferDownload(qdrtBuffer buffer, uint64_t offset, void *data, uint64_t bytes) {
-  auto *state = openBuffer(buffer);
+  auto *state = findOpen<BufferState>(buffer);
   if (!state || !hasData(data, bytes))
     return QDRT_INVALID;
   if (Error error = state->buffer->checkRange("a copy", bytes, offset))
@@ -258,7 +266,7 @@ qdrtStatus qdrtBufferDownload(qdrtBuffer buffer, uint64_t offset, void *data, ui
 }
 
 qdrtStatus qdrtBufferFill(qdrtBuffer buffer, uint64_t offset, uint32_t value, uint64_t bytes) {
-  auto *state = openBuffer(buffer);
+  auto *state = findOpen<BufferState>(buffer);
   if (!state)
     return QDRT_INVALID;
   if (Error error = state->buffer->checkRange("a fill", bytes, offset))
@@ -268,7 +276,7 @@ qdrtStatus qdrtBufferFill(qdrtBuffer buffer, uint64_t offset, uint32_t value, ui
 
 qdrtStatus qdrtBufferCopy(qdrtBuffer target, uint64_t targetOffset, qdrtBuffer source, uint64_t sourceOffset,
                           uint64_t bytes) {
-  auto *to = openBuffer(target), *from = to ? openBuffer(source) : nullptr;
+  auto *to = findOpen<BufferState>(target), *from = to ? findOpen<BufferState>(source) : nullptr;
   if (!from)
     return QDRT_INVALID;
   if (Error error = to->buffer->checkCopy(*from->buffer, bytes, targetOffset, sourceOffset))

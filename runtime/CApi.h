@@ -3,6 +3,7 @@
 #define QD_RUNTIME_CAPI_H
 
 #include "runtime/Handles.h"
+#include "runtime/Stream.h"
 #include "runtime/qdrt.h"
 
 #include <atomic>
@@ -13,6 +14,8 @@ namespace qd::rt::capi {
 struct DeviceState {
   std::unique_ptr<Device> device;
   DeviceProperties properties;
+  /// For launches without a stream.
+  std::unique_ptr<Stream> stream;
   std::atomic<bool> closed{false};
 };
 
@@ -33,6 +36,30 @@ struct KernelState {
   const Kernel *kernel;
 };
 
+struct LaunchState {
+  std::shared_ptr<ModuleState> module;
+  /// By argument; null for those that are none.
+  std::vector<std::shared_ptr<BufferState>> buffers;
+  std::unique_ptr<Launch> launch;
+};
+
+struct StreamState {
+  std::shared_ptr<DeviceState> device;
+  std::unique_ptr<Stream> stream;
+};
+
+struct EventState {
+  std::shared_ptr<DeviceState> device;
+  std::unique_ptr<Event> event;
+};
+
+struct GraphState {
+  std::shared_ptr<DeviceState> device;
+  /// The launches and buffers that are part of it.
+  std::vector<std::shared_ptr<void>> parts;
+  std::unique_ptr<Graph> graph;
+};
+
 /// Sets the text of the thread's error.
 qdrtStatus report(qdrtStatus status, const std::string &text);
 inline qdrtStatus report(qdrtStatus status, const Error &error) { return report(status, error.message()); }
@@ -45,11 +72,21 @@ template <> struct KindOf<DeviceState> { static constexpr HandleKind kind = Hand
 template <> struct KindOf<BufferState> { static constexpr HandleKind kind = HandleKind::Buffer; };
 template <> struct KindOf<ModuleState> { static constexpr HandleKind kind = HandleKind::Module; };
 template <> struct KindOf<KernelState> { static constexpr HandleKind kind = HandleKind::Kernel; };
+template <> struct KindOf<LaunchState> { static constexpr HandleKind kind = HandleKind::Launch; };
+template <> struct KindOf<StreamState> { static constexpr HandleKind kind = HandleKind::Stream; };
+template <> struct KindOf<EventState> { static constexpr HandleKind kind = HandleKind::Event; };
+template <> struct KindOf<GraphState> { static constexpr HandleKind kind = HandleKind::Graph; };
 
 /// Reports what a handle is instead of one of `kind`.
 void reportHandle(HandleKind kind, const void *handle);
 /// Whether the device may be used; reports that it is closed.
 bool isOpen(const DeviceState &device);
+inline const DeviceState &deviceOf(const BufferState &state) { return *state.device; }
+inline const DeviceState &deviceOf(const KernelState &state) { return *state.module->device; }
+inline const DeviceState &deviceOf(const LaunchState &state) { return *state.module->device; }
+inline const DeviceState &deviceOf(const StreamState &state) { return *state.device; }
+inline const DeviceState &deviceOf(const EventState &state) { return *state.device; }
+inline const DeviceState &deviceOf(const GraphState &state) { return *state.device; }
 
 /// The object of a handle, or null, reported.
 template <typename State> State *find(const void *handle) {
@@ -63,6 +100,16 @@ template <typename State> std::shared_ptr<State> share(const void *handle) {
   if (!state)
     reportHandle(KindOf<State>::kind, handle);
   return state;
+}
+
+/// The same of an open device.
+template <typename State> State *findOpen(const void *handle) {
+  State *state = find<State>(handle);
+  return state && isOpen(deviceOf(*state)) ? state : nullptr;
+}
+template <typename State> std::shared_ptr<State> shareOpen(const void *handle) {
+  auto state = share<State>(handle);
+  return state && isOpen(deviceOf(*state)) ? state : nullptr;
 }
 
 /// Hands an object to the caller.
@@ -82,8 +129,11 @@ template <typename Handle> bool hasPlace(Handle *handle, const char *name) {
   return false;
 }
 
-/// An argument of the C interface; those of buffers add them to `buffers`.
-Expected<Argument> readArgument(const qdrtArgument &given, std::vector<std::shared_ptr<BufferState>> &buffers);
+/// Reports a null pointer to data that a copy needs.
+bool hasData(const void *data, uint64_t bytes);
+
+/// An argument of the C interface, and its buffer where it has one.
+Expected<Argument> readArgument(const qdrtArgument &given, std::shared_ptr<BufferState> &buffer);
 
 /// The arguments of a launch, checked against the kernel, its device and the grid; or QDRT_INVALID.
 qdrtStatus readLaunch(const KernelState &state, const uint32_t grid[3], const qdrtArgument *given, size_t count,

@@ -8,7 +8,8 @@ using namespace qd::rt::capi;
 
 namespace qd::rt::capi {
 
-Expected<Argument> readArgument(const qdrtArgument &given, std::vector<std::shared_ptr<BufferState>> &buffers) {
+Expected<Argument> readArgument(const qdrtArgument &given, std::shared_ptr<BufferState> &buffer) {
+  buffer = nullptr;
   constexpr uint32_t mostLanes = 16, mostRank = 3;
   if (given.type > QDRT_F64)
     return fail("has type ", given.type, ", expected QDRT_I1 to QDRT_F64");
@@ -36,12 +37,11 @@ Expected<Argument> readArgument(const qdrtArgument &given, std::vector<std::shar
     argument.address = reinterpret_cast<uint64_t>(given.pointer);
     return argument;
   }
-  auto buffer = share<BufferState>(given.buffer);
+  buffer = share<BufferState>(given.buffer);
   if (!buffer)
     return fail("has no buffer: ", qdrtErrorText());
   argument.memory = buffer->buffer.get();
   argument.offset = given.offset;
-  buffers.push_back(std::move(buffer));
   return argument;
 }
 
@@ -56,8 +56,9 @@ qdrtStatus readLaunch(const KernelState &state, const uint32_t grid[3], const qd
                   text("kernel '", kernel.name, "' takes ", kernel.parameters.size(), " arguments, got ", count));
   if (!given && count)
     return report(QDRT_INVALID, text("the arguments of kernel '", kernel.name, "' are null"));
+  buffers.resize(count);
   for (size_t i = 0; i < count; ++i) {
-    auto argument = readArgument(given[i], buffers);
+    auto argument = readArgument(given[i], buffers[i]);
     if (!argument)
       return report(QDRT_INVALID, text("argument '", kernel.parameters[i].name, "' of kernel '", kernel.name, "' ",
                                        argument.message()));
@@ -70,12 +71,6 @@ qdrtStatus readLaunch(const KernelState &state, const uint32_t grid[3], const qd
 } // namespace qd::rt::capi
 
 namespace {
-
-/// A live kernel of an open device, or null, reported.
-KernelState *openKernel(qdrtKernel handle) {
-  auto *state = find<KernelState>(handle);
-  return state && isOpen(*state->module->device) ? state : nullptr;
-}
 
 qdrtArgument scalar(uint32_t type, uint64_t bits) {
   qdrtArgument argument = {};
@@ -170,7 +165,7 @@ qdrtStatus qdrtKernelOccupancy(qdrtKernel kernel, uint64_t *blocks, uint64_t *mu
     *blocks = 0;
   if (multiprocessors)
     *multiprocessors = 0;
-  auto *state = openKernel(kernel);
+  auto *state = findOpen<KernelState>(kernel);
   if (!state)
     return QDRT_INVALID;
   auto occupancy = state->module->module->occupancy(state->kernel->name);
@@ -216,7 +211,7 @@ qdrtStatus qdrtLaunch(qdrtKernel kernel, const uint32_t grid[3], const qdrtArgum
                       double *seconds) {
   if (seconds)
     *seconds = 0;
-  auto *state = openKernel(kernel);
+  auto *state = findOpen<KernelState>(kernel);
   if (!state)
     return QDRT_INVALID;
   std::vector<Argument> read;

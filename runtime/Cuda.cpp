@@ -87,7 +87,16 @@ Expected<Cuda> loadCuda() {
   get(driver.copyToHost, "cuMemcpyDtoH_v2");
   get(driver.copyOnDevice, "cuMemcpyDtoD_v2");
   get(driver.fill, "cuMemsetD8_v2");
+  get(driver.copyToDeviceOn, "cuMemcpyHtoDAsync_v2");
+  get(driver.copyToHostOn, "cuMemcpyDtoHAsync_v2");
+  get(driver.copyOnDeviceOn, "cuMemcpyDtoDAsync_v2");
+  get(driver.fillOn, "cuMemsetD8Async");
+  get(driver.streamCreate, "cuStreamCreate");
+  get(driver.streamDestroy, "cuStreamDestroy_v2");
   get(driver.streamSynchronize, "cuStreamSynchronize");
+  get(driver.streamQuery, "cuStreamQuery");
+  get(driver.streamWaitEvent, "cuStreamWaitEvent");
+  get(driver.synchronize, "cuCtxSynchronize");
   get(driver.moduleLoad, "cuModuleLoadDataEx");
   get(driver.moduleUnload, "cuModuleUnload");
   get(driver.moduleGetFunction, "cuModuleGetFunction");
@@ -98,10 +107,18 @@ Expected<Cuda> loadCuda() {
   get(driver.eventCreate, "cuEventCreate");
   get(driver.eventRecord, "cuEventRecord");
   get(driver.eventSynchronize, "cuEventSynchronize");
+  get(driver.eventQuery, "cuEventQuery");
   get(driver.eventElapsed, "cuEventElapsedTime");
   get(driver.eventDestroy, "cuEventDestroy_v2");
   if (error)
     return error;
+  // Drivers before CUDA 11.4 have no such graphs.
+  (void)library->get(driver.beginCapture, "cuStreamBeginCapture_v2");
+  (void)library->get(driver.endCapture, "cuStreamEndCapture");
+  (void)library->get(driver.graphInstantiate, "cuGraphInstantiateWithFlags");
+  (void)library->get(driver.graphLaunch, "cuGraphLaunch");
+  (void)library->get(driver.graphDestroy, "cuGraphDestroy");
+  (void)library->get(driver.executableDestroy, "cuGraphExecDestroy");
   driver.errorLogOption = jitErrorLogBuffer;
   driver.errorLogSizeOption = jitErrorLogBytes;
   if (int code = cuda.init(0))
@@ -158,6 +175,7 @@ DeviceResult openCuda(std::optional<unsigned> index, const DeviceOptions &option
 
   Driver driver = cuda->driver;
   driver.makeCurrent = [setCurrent = cuda->contextSetCurrent, context] { return setCurrent(context); };
+  driver.context = context;
   driver.release = [release = cuda->contextRelease, device] { release(device); };
   driver.statusText = [cuda = *cuda](int code) { return cuda.statusText(code); };
   driver.multiprocessors = static_cast<unsigned>(facts->multiprocessors);

@@ -1,6 +1,7 @@
 // What all devices share: names, argument and grid checks, and turning a program into a bundle.
 #include "runtime/Backends.h"
 #include "runtime/Compiler.h"
+#include "runtime/Stream.h"
 
 #include <algorithm>
 #include <charconv>
@@ -246,7 +247,7 @@ Expected<const Kernel *> Module::check(std::string_view name, Grid grid, const s
   if (Error error = checkArguments(*kernel, arguments))
     return error;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].memory && arguments[i].memory->owner() != owner)
+    if (arguments[i].memory && arguments[i].memory->owner() != owner())
       return fail(argumentOf(*kernel, kernel->parameters[i]), " is a buffer of another device than ", deviceName);
     if (kernel->parameters[i].isBuffer() && !arguments[i].memory && !takesPointers)
       return fail(argumentOf(*kernel, kernel->parameters[i]), " is a pointer, ", deviceName, " takes buffers alone");

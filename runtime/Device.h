@@ -18,6 +18,11 @@
 
 namespace qd::rt {
 
+class Event;
+class Graph;
+class Launch;
+class Stream;
+
 struct Grid {
   uint32_t x = 1, y = 1, z = 1;
 };
@@ -156,6 +161,7 @@ public:
   /// What the compiler had to say; "" when nothing.
   const std::string &warnings() const { return moduleWarnings; }
   const std::string &device() const { return deviceName; }
+  const void *owner() const { return deviceToken; }
 
   /// The kernel of that name.
   Expected<const Kernel *> find(std::string_view kernel) const;
@@ -163,17 +169,22 @@ public:
   Expected<const Kernel *> check(std::string_view kernel, Grid grid, const std::vector<Argument> &arguments) const;
   /// Runs a kernel to its end and returns the seconds that the device took.
   Expected<double> launch(std::string_view kernel, Grid grid, const std::vector<Argument> &arguments);
+  /// The same, checked and bound once, to be given to streams (runtime/Stream.h). The launch must not outlive the
+  /// module.
+  Expected<std::unique_ptr<Launch>> prepare(std::string_view kernel, Grid grid, const std::vector<Argument> &arguments);
   /// Fails on devices that do not tell.
   Expected<Occupancy> occupancy(std::string_view kernel);
 
 protected:
   /// `owner` as in Buffer.
   Module(Interface interface, LaunchLimits limits, std::string device, const void *owner, bool takesPointers)
-      : moduleInterface(std::move(interface)), limits(limits), deviceName(std::move(device)), owner(owner),
+      : moduleInterface(std::move(interface)), limits(limits), deviceName(std::move(device)), deviceToken(owner),
         takesPointers(takesPointers) {}
   /// The arguments fit the kernel's parameters and the grid fits the limits.
   virtual Expected<double> doLaunch(const Kernel &kernel, Grid grid,
                                     const std::vector<Argument> &arguments) = 0;
+  virtual Expected<std::unique_ptr<Launch>> doPrepare(const Kernel &kernel, Grid grid,
+                                                      const std::vector<Argument> &arguments) = 0;
   virtual Expected<Occupancy> findOccupancy(const Kernel &kernel);
 
   std::string moduleWarnings;
@@ -182,7 +193,7 @@ private:
   Interface moduleInterface;
   LaunchLimits limits;
   std::string deviceName;
-  const void *owner;
+  const void *deviceToken;
   bool takesPointers;
 };
 
@@ -203,6 +214,19 @@ public:
   /// and hip. Vulkan has no such memory.
   virtual Expected<std::unique_ptr<Buffer>> wrap(void *pointer, size_t bytes);
   virtual Expected<std::unique_ptr<Module>> load(const Program &program) = 0;
+
+  // See runtime/Stream.h.
+  virtual Expected<std::unique_ptr<Stream>> createStream() = 0;
+  /// A CUstream or hipStream_t of this process, which stays the caller's; null is the driver's default stream.
+  virtual Expected<std::unique_ptr<Stream>> wrapStream(void *native);
+  /// The driver's default stream, where it has one.
+  virtual Expected<std::unique_ptr<Stream>> createDefaultStream();
+  virtual Expected<std::unique_ptr<Event>> createEvent() = 0;
+  virtual Expected<std::unique_ptr<Graph>> createGraph() = 0;
+  /// Waits for all work of all streams of the device.
+  virtual Error synchronize() = 0;
+  /// The CUcontext that the device's memory and streams belong to: the primary one; null on other devices.
+  virtual void *nativeContext() const { return nullptr; }
 
 protected:
   explicit Device(std::string name) : deviceName(std::move(name)) {}

@@ -1,8 +1,9 @@
-// Buffers, modules and launches through a CUDA or HIP driver. Parameters are passed in argument order: a
-// scalar's value, a buffer's address, and after it the element count where the kernel takes one.
+// Buffers, modules and launches through a CUDA or HIP driver.
 #include "runtime/Driver.h"
 #include "runtime/Backends.h"
+#include "runtime/DriverStream.h"
 
+#include <atomic>
 #include <cstring>
 
 namespace qd::rt {
@@ -22,57 +23,38 @@ public:
   ~DriverBuffer() override {
     if (!owned)
       return;
-    driver.makeCurrent();
+    driver.enter();
     driver.memFree(memory);
   }
   uint64_t address() const override { return memory; }
 
 protected:
   Error doUpload(const void *data, size_t bytes, size_t offset) override {
-    driver.makeCurrent();
-    return status("copy to the device", driver.copyToDevice(memory + offset, data, bytes));
+    driver.enter();
+    return driverStatus(driver, "copy to the device", driver.copyToDevice(memory + offset, data, bytes));
   }
   Error doDownload(void *data, size_t bytes, size_t offset) override {
-    driver.makeCurrent();
-    return status("copy from the device", driver.copyToHost(data, memory + offset, bytes));
+    driver.enter();
+    return driverStatus(driver, "copy from the device", driver.copyToHost(data, memory + offset, bytes));
   }
   Error doFill(uint8_t value, size_t bytes, size_t offset) override {
-    driver.makeCurrent();
+    driver.enter();
     if (int code = driver.fill(memory + offset, value, bytes))
-      return status("fill memory of the device", code);
+      return driverStatus(driver, "fill memory of the device", code);
     // The driver does not wait for it.
-    return status("fill memory of the device", driver.streamSynchronize(nullptr));
+    return driverStatus(driver, "fill memory of the device", driver.streamSynchronize(nullptr));
   }
   Error doCopyFrom(Buffer &source, size_t bytes, size_t offset, size_t sourceOffset) override {
-    driver.makeCurrent();
+    driver.enter();
     if (int code = driver.copyOnDevice(memory + offset, source.address() + sourceOffset, bytes))
-      return status("copy on the device", code);
-    return status("copy on the device", driver.streamSynchronize(nullptr));
+      return driverStatus(driver, "copy on the device", code);
+    return driverStatus(driver, "copy on the device", driver.streamSynchronize(nullptr));
   }
 
 private:
-  Error status(const char *what, int code) {
-    return code ? fail("cannot ", what, ": ", driver.statusText(code)) : Error::success();
-  }
-
   const Driver &driver;
   Driver::Address memory;
   bool owned;
-};
-
-/// An event that is destroyed with its scope.
-class Event {
-public:
-  explicit Event(const Driver &driver) : driver(driver) {}
-  ~Event() {
-    if (handle)
-      driver.eventDestroy(handle);
-  }
-  int create() { return driver.eventCreate(&handle, 0); }
-  void *handle = nullptr;
-
-private:
-  const Driver &driver;
 };
 
 class DriverModule : public Module {
@@ -83,55 +65,41 @@ public:
     moduleWarnings = std::move(warnings);
   }
   ~DriverModule() override {
-    driver.makeCurrent();
+    driver.enter();
+    // Kernels of it may be under way on streams.
+    driver.synchronize();
     driver.moduleUnload(handle);
   }
 
 protected:
+  Expected<std::unique_ptr<Launch>> doPrepare(const Kernel &kernel, Grid grid,
+                                              const std::vector<Argument> &arguments) override {
+    auto function = findFunction(kernel);
+    if (!function)
+      return function.error();
+    auto check = [this, &kernel](Grid grid) {
+      return kernel.cooperative ? checkCooperative(kernel, grid) : Error::success();
+    };
+    if (Error error = check(grid))
+      return error;
+    return std::unique_ptr<Launch>(new DriverLaunch(driver, *this, kernel, *function, check, grid, arguments));
+  }
+
   Expected<double> doLaunch(const Kernel &kernel, Grid grid,
                             const std::vector<Argument> &arguments) override {
-    auto found = findFunction(kernel);
-    if (!found)
-      return found.error();
-    void *function = *found;
+    auto launch = doPrepare(kernel, grid, arguments);
+    if (!launch)
+      return launch.error();
     auto failed = [&](int code) { return failure(kernel, code); };
-    if (kernel.cooperative)
-      if (Error error = checkResidency(kernel, grid))
-        return error;
-
-    // Every value lies little-endian in a slot of its own; the driver reads as many bytes as the parameter
-    // has.
-    std::vector<uint64_t> slots;
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      if (!kernel.parameters[i].isBuffer()) {
-        slots.push_back(arguments[i].bits);
-        continue;
-      }
-      slots.push_back(arguments[i].begin());
-      if (kernel.parameters[i].hasSize)
-        for (unsigned dim = 0; dim < kernel.parameters[i].rank; ++dim)
-          slots.push_back(static_cast<uint64_t>(arguments[i].extents[dim]));
-    }
-    std::vector<void *> parameters;
-    for (uint64_t &slot : slots)
-      parameters.push_back(&slot);
-
-    Event start(driver), end(driver);
+    DriverEvent start(driver), end(driver);
     if (int code = start.create())
       return failed(code);
     if (int code = end.create())
       return failed(code);
+    // On the default stream, which begins after the others.
     if (int code = driver.eventRecord(start.handle, nullptr))
       return failed(code);
-    if (kernel.cooperative && !driver.launchCooperative)
-      return fail("kernel '", kernel.name, "' needs a cooperative launch, which the driver of ", device,
-                  " lacks");
-    int code =
-        kernel.cooperative
-            ? driver.launchCooperative(function, grid.x, grid.y, grid.z, kernel.block[0], kernel.block[1],
-                                       kernel.block[2], kernel.dynamicSharedBytes, nullptr, parameters.data())
-            : driver.launch(function, grid.x, grid.y, grid.z, kernel.block[0], kernel.block[1],
-                            kernel.block[2], kernel.dynamicSharedBytes, nullptr, parameters.data(), nullptr);
+    int code = static_cast<DriverLaunch &>(**launch).enqueue(nullptr);
     if (code)
       return failed(code);
     if ((code = driver.eventRecord(end.handle, nullptr)) || (code = driver.eventSynchronize(end.handle)))
@@ -162,7 +130,7 @@ private:
 
   /// The kernel, with the shared memory that its launches will ask for.
   Expected<void *> findFunction(const Kernel &kernel) {
-    driver.makeCurrent();
+    driver.enter();
     void *function = nullptr;
     if (int code = driver.moduleGetFunction(&function, handle, kernel.name.c_str()))
       return fail("the ", device, " module has no kernel '", kernel.name, "': ", driver.statusText(code));
@@ -174,7 +142,9 @@ private:
   }
 
   /// Blocks that wait for each other all run at once, or for ever.
-  Error checkResidency(const Kernel &kernel, Grid grid) {
+  Error checkCooperative(const Kernel &kernel, Grid grid) {
+    if (!driver.launchCooperative)
+      return fail("kernel '", kernel.name, "' needs a cooperative launch, which the driver of ", device, " lacks");
     auto most = findOccupancy(kernel);
     uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
     // What the driver does not tell, its cooperative launch checks for itself.
@@ -195,6 +165,8 @@ DriverDevice::DriverDevice(DeviceProperties properties, Driver driver, Match mat
     : Device(properties.name), facts(std::move(properties)), driver(std::move(driver)), match(std::move(match)),
       options(options) {
   facts.isGpu = facts.takesPointers = true;
+  static std::atomic<uint64_t> devices{0};
+  this->driver.token = ++devices;
 }
 
 DriverDevice::~DriverDevice() {
@@ -203,7 +175,7 @@ DriverDevice::~DriverDevice() {
 }
 
 Expected<std::unique_ptr<Buffer>> DriverDevice::allocate(size_t bytes) {
-  driver.makeCurrent();
+  driver.enter();
   Driver::Address address = 0;
   // Drivers refuse empty allocations; a kernel may still be given an empty buffer.
   if (int code = driver.memAlloc(&address, bytes ? bytes : 1))
@@ -218,6 +190,38 @@ Expected<std::unique_ptr<Buffer>> DriverDevice::wrap(void *pointer, size_t bytes
       new DriverBuffer(driver, reinterpret_cast<Driver::Address>(pointer), bytes, /*owned=*/false));
 }
 
+Expected<std::unique_ptr<Stream>> DriverDevice::createStream() {
+  driver.enter();
+  void *handle = nullptr;
+  // Without flags it waits for the default stream and the default stream for it.
+  if (int code = driver.streamCreate(&handle, 0))
+    return driverStatus(driver, "create a stream", code);
+  return std::unique_ptr<Stream>(new DriverStream(driver, handle, /*owned=*/true));
+}
+
+Expected<std::unique_ptr<Stream>> DriverDevice::wrapStream(void *native) {
+  return std::unique_ptr<Stream>(new DriverStream(driver, native, /*owned=*/false));
+}
+
+Expected<std::unique_ptr<Stream>> DriverDevice::createDefaultStream() { return wrapStream(nullptr); }
+
+Expected<std::unique_ptr<Event>> DriverDevice::createEvent() {
+  driver.enter();
+  auto event = std::make_unique<DriverEvent>(driver);
+  if (int code = event->create())
+    return driverStatus(driver, "create an event", code);
+  return std::unique_ptr<Event>(std::move(event));
+}
+
+Expected<std::unique_ptr<Graph>> DriverDevice::createGraph() {
+  return std::unique_ptr<Graph>(new DriverGraph(driver));
+}
+
+Error DriverDevice::synchronize() {
+  driver.enter();
+  return driverStatus(driver, "wait for the device", driver.synchronize());
+}
+
 Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
   std::string warnings;
   auto variant =
@@ -228,7 +232,7 @@ Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
   // PTX is text: it must end in NUL.
   std::vector<uint8_t> image = std::move(variant->image);
   image.push_back(0);
-  driver.makeCurrent();
+  driver.enter();
   void *handle = nullptr;
   char log[16384] = "";
   int jitOptions[2] = {driver.errorLogOption, driver.errorLogSizeOption};

@@ -19,7 +19,16 @@ struct Driver {
   int (*copyToHost)(void *, Address, size_t) = nullptr;
   int (*copyOnDevice)(Address to, Address from, size_t) = nullptr;
   int (*fill)(Address, unsigned char value, size_t) = nullptr;
+  int (*copyToDeviceOn)(Address, const void *, size_t, void *stream) = nullptr;
+  int (*copyToHostOn)(void *, Address, size_t, void *stream) = nullptr;
+  int (*copyOnDeviceOn)(Address to, Address from, size_t, void *stream) = nullptr;
+  int (*fillOn)(Address, unsigned char value, size_t, void *stream) = nullptr;
+  int (*streamCreate)(void **, unsigned flags) = nullptr;
+  int (*streamDestroy)(void *) = nullptr;
   int (*streamSynchronize)(void *) = nullptr;
+  int (*streamQuery)(void *) = nullptr;
+  int (*streamWaitEvent)(void *stream, void *event, unsigned flags) = nullptr;
+  int (*synchronize)() = nullptr;
   int (*moduleLoad)(void **module, const void *image, unsigned numOptions, int *options,
                     void **values) = nullptr;
   int (*moduleUnload)(void *) = nullptr;
@@ -30,6 +39,7 @@ struct Driver {
   int (*eventCreate)(void **, unsigned flags) = nullptr;
   int (*eventRecord)(void *event, void *stream) = nullptr;
   int (*eventSynchronize)(void *) = nullptr;
+  int (*eventQuery)(void *) = nullptr;
   int (*eventElapsed)(float *milliseconds, void *start, void *end) = nullptr;
   int (*eventDestroy)(void *) = nullptr;
 
@@ -40,8 +50,38 @@ struct Driver {
   int (*functionSetAttribute)(void *function, int attribute, int value) = nullptr;
   int (*occupancy)(int *blocks, void *function, int blockThreads, size_t dynamicSharedBytes) = nullptr;
 
-  /// Makes the device the calling thread's.
+  // Graphs.
+  int (*beginCapture)(void *stream, int mode) = nullptr;
+  int (*endCapture)(void *stream, void **graph) = nullptr;
+  int (*graphInstantiate)(void **executable, void *graph, unsigned long long flags) = nullptr;
+  int (*graphLaunch)(void *executable, void *stream) = nullptr;
+  int (*graphDestroy)(void *graph) = nullptr;
+  int (*executableDestroy)(void *executable) = nullptr;
+
+  /// Makes the device the calling thread's, whatever other code did with the thread.
+  int enter() const;
+  /// The same, but trusts the thread: for calls that fail where another device is current, and are then tried again
+  /// after `enter`.
+  void stay() const;
+  /// Runs a call of the hot path so.
+  template <typename Call> int call(Call &&call) const {
+    stay();
+    int code = call();
+    if (code && code != notReady) {
+      enter();
+      code = call();
+    }
+    return code;
+  }
+
+  /// What `enter` does.
   std::function<int()> makeCurrent;
+  /// The CUcontext; null for HIP.
+  void *context = nullptr;
+  /// Tells devices apart.
+  uint64_t token = 0;
+  /// The status of a query whose answer is no.
+  static constexpr int notReady = 600;
   /// Gives the device up.
   std::function<void()> release;
   /// A status in words.
@@ -65,6 +105,13 @@ public:
   Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) override;
   Expected<std::unique_ptr<Buffer>> wrap(void *pointer, size_t bytes) override;
   Expected<std::unique_ptr<Module>> load(const Program &program) override;
+  Expected<std::unique_ptr<Stream>> createStream() override;
+  Expected<std::unique_ptr<Stream>> wrapStream(void *native) override;
+  Expected<std::unique_ptr<Stream>> createDefaultStream() override;
+  Expected<std::unique_ptr<Event>> createEvent() override;
+  Expected<std::unique_ptr<Graph>> createGraph() override;
+  Error synchronize() override;
+  void *nativeContext() const override { return driver.context; }
 
 private:
   DeviceProperties facts;

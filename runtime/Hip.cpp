@@ -59,7 +59,16 @@ Expected<Hip> loadHip() {
   get(driver.copyToHost, "hipMemcpyDtoH");
   get(driver.copyOnDevice, "hipMemcpyDtoD");
   get(driver.fill, "hipMemsetD8");
+  get(driver.copyToDeviceOn, "hipMemcpyHtoDAsync");
+  get(driver.copyToHostOn, "hipMemcpyDtoHAsync");
+  get(driver.copyOnDeviceOn, "hipMemcpyDtoDAsync");
+  get(driver.fillOn, "hipMemsetD8Async");
+  get(driver.streamCreate, "hipStreamCreateWithFlags");
+  get(driver.streamDestroy, "hipStreamDestroy");
   get(driver.streamSynchronize, "hipStreamSynchronize");
+  get(driver.streamQuery, "hipStreamQuery");
+  get(driver.streamWaitEvent, "hipStreamWaitEvent");
+  get(driver.synchronize, "hipDeviceSynchronize");
   get(driver.moduleLoad, "hipModuleLoadDataEx");
   get(driver.moduleUnload, "hipModuleUnload");
   get(driver.moduleGetFunction, "hipModuleGetFunction");
@@ -67,12 +76,19 @@ Expected<Hip> loadHip() {
   get(driver.eventCreate, "hipEventCreateWithFlags");
   get(driver.eventRecord, "hipEventRecord");
   get(driver.eventSynchronize, "hipEventSynchronize");
+  get(driver.eventQuery, "hipEventQuery");
   get(driver.eventElapsed, "hipEventElapsedTime");
   get(driver.eventDestroy, "hipEventDestroy");
   if (error)
     return error;
   (void)library->get(driver.launchCooperative, "hipModuleLaunchCooperativeKernel");
   (void)library->get(driver.occupancy, "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor");
+  (void)library->get(driver.beginCapture, "hipStreamBeginCapture");
+  (void)library->get(driver.endCapture, "hipStreamEndCapture");
+  (void)library->get(driver.graphInstantiate, "hipGraphInstantiateWithFlags");
+  (void)library->get(driver.graphLaunch, "hipGraphLaunch");
+  (void)library->get(driver.graphDestroy, "hipGraphDestroy");
+  (void)library->get(driver.executableDestroy, "hipGraphExecDestroy");
   (void)library->get(hip.deviceAttribute, "hipDeviceGetAttribute");
   if (int code = hip.init(0)) {
     bool none = code == errorNoDevice || code == errorInvalidDevice;

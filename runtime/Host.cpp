@@ -1,11 +1,13 @@
 // The devices of the compiler library: cpu, interp and sim. They take QIR, so a bundle must hold its own.
-// Buffers are host memory: the device's own, or the caller's where it is wrapped.
+// Streams carry work out before they return. Buffers are host memory: the device's own, or the caller's where it is wrapped.
 #include "runtime/Backends.h"
 #include "runtime/Compiler.h"
+#include "runtime/Stream.h"
 
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <thread>
 #include <unistd.h>
@@ -52,35 +54,39 @@ private:
   bool owned;
 };
 
+std::vector<qdcHostArg> hostArguments(const std::vector<Argument> &arguments) {
+  std::vector<qdcHostArg> result;
+  for (const Argument &argument : arguments) {
+    qdcHostArg arg = {};
+    if (argument.kind == Parameter::Kind::Buffer) {
+      arg.kind = QDC_ARG_BUFFER;
+      arg.data = reinterpret_cast<void *>(argument.begin());
+      arg.count = argument.count;
+      std::copy(argument.extents.begin(), argument.extents.end(), arg.extents);
+    } else {
+      arg.kind = QDC_ARG_SCALAR;
+      arg.bits = argument.bits;
+    }
+    result.push_back(arg);
+  }
+  return result;
+}
+
 class HostModule : public Module {
 public:
   HostModule(const void *owner, const Compiler &compiler, qdcHostModule handle, Interface interface,
              const std::string &device, std::string warnings, uint32_t threads)
-      : Module(std::move(interface), {}, device, owner, /*takesPointers=*/true), compiler(compiler), device(device), handle(handle),
+      : Module(std::move(interface), {}, device, owner, /*takesPointers=*/true), compiler(compiler), handle(handle),
         threads(threads) {
     moduleWarnings = std::move(warnings);
   }
   ~HostModule() override { compiler.hostUnload(handle); }
 
-protected:
-  Expected<double> doLaunch(const Kernel &kernel, Grid grid,
-                            const std::vector<Argument> &arguments) override {
-    std::vector<qdcHostArg> args;
-    for (const Argument &argument : arguments) {
-      qdcHostArg arg = {};
-      if (argument.kind == Parameter::Kind::Buffer) {
-        arg.kind = QDC_ARG_BUFFER;
-        arg.data = reinterpret_cast<void *>(argument.begin());
-        arg.count = argument.count;
-        std::copy(argument.extents.begin(), argument.extents.end(), arg.extents);
-      } else {
-        arg.kind = QDC_ARG_SCALAR;
-        arg.bits = argument.bits;
-      }
-      args.push_back(arg);
-    }
+  /// Launches of one module wait for each other.
+  Expected<double> run(const Kernel &kernel, Grid grid, const std::vector<qdcHostArg> &args) {
     const uint32_t extents[3] = {grid.x, grid.y, grid.z};
     char *diagnostics = nullptr;
+    std::lock_guard<std::mutex> lock(mutex);
     auto start = std::chrono::steady_clock::now();
     int failed =
         compiler.hostLaunch(handle, kernel.name.c_str(), extents, args.data(), args.size(), &diagnostics);
@@ -89,23 +95,98 @@ protected:
     if (diagnostics)
       compiler.freeString(diagnostics);
     if (failed)
-      return fail("kernel '", kernel.name, "' failed on ", device, said.empty() ? "" : ": ", said);
+      return fail("kernel '", kernel.name, "' failed on ", device(), said.empty() ? "" : ": ", said);
     moduleWarnings += said;
     return taken.count();
   }
 
+protected:
+  Expected<double> doLaunch(const Kernel &kernel, Grid grid,
+                            const std::vector<Argument> &arguments) override {
+    return run(kernel, grid, hostArguments(arguments));
+  }
+  Expected<std::unique_ptr<Launch>> doPrepare(const Kernel &kernel, Grid grid,
+                                              const std::vector<Argument> &arguments) override;
+
   /// A processor carries out one block after the other.
   Expected<Occupancy> findOccupancy(const Kernel &kernel) override {
-    if (device != "cpu")
+    if (device() != "cpu")
       return Module::findOccupancy(kernel);
     return Occupancy{1, threads ? threads : std::max(1u, std::thread::hardware_concurrency())};
   }
 
 private:
   const Compiler &compiler;
-  std::string device;
   qdcHostModule handle;
   uint32_t threads;
+  std::mutex mutex;
+};
+
+class HostLaunch : public Launch {
+public:
+  HostLaunch(HostModule &module, const Kernel &kernel, Grid grid, std::vector<Argument> arguments)
+      : Launch(module, kernel, grid, std::move(arguments)), module(module), bound(hostArguments(this->arguments)) {}
+  Error run() {
+    auto seconds = module.run(kernel(), grid, bound);
+    return seconds ? Error::success() : seconds.error();
+  }
+
+protected:
+  Error bind() override {
+    bound = hostArguments(arguments);
+    return Error::success();
+  }
+
+private:
+  HostModule &module;
+  std::vector<qdcHostArg> bound;
+};
+
+Expected<std::unique_ptr<Launch>> HostModule::doPrepare(const Kernel &kernel, Grid grid,
+                                                        const std::vector<Argument> &arguments) {
+  return std::unique_ptr<Launch>(new HostLaunch(*this, kernel, grid, arguments));
+}
+
+/// The time at which it was recorded: by then all earlier work has finished.
+class HostEvent : public Event {
+public:
+  using Event::Event;
+  std::chrono::steady_clock::time_point time;
+
+protected:
+  Error doSynchronize() override { return Error::success(); }
+  Expected<bool> doHasHappened() override { return true; }
+  Expected<double> doSince(Event &start) override {
+    return std::chrono::duration<double>(time - static_cast<HostEvent &>(start).time).count();
+  }
+};
+
+/// Carries out what it is given before it returns.
+class HostStream : public Stream {
+public:
+  using Stream::Stream;
+  Error synchronize() override { return Error::success(); }
+  Expected<bool> isFinished() override { return true; }
+
+protected:
+  Error doLaunch(Launch &launch) override { return static_cast<HostLaunch &>(launch).run(); }
+  Error doUpload(Buffer &target, size_t offset, const void *data, size_t bytes) override {
+    return target.upload(data, bytes, offset);
+  }
+  Error doDownload(Buffer &source, size_t offset, void *data, size_t bytes) override {
+    return source.download(data, bytes, offset);
+  }
+  Error doCopy(Buffer &target, size_t offset, Buffer &source, size_t sourceOffset, size_t bytes) override {
+    return target.copyFrom(source, bytes, offset, sourceOffset);
+  }
+  Error doFill(Buffer &target, size_t offset, uint8_t value, size_t bytes) override {
+    return target.fill(value, bytes, offset);
+  }
+  Error doRecord(Event &event) override {
+    static_cast<HostEvent &>(event).time = std::chrono::steady_clock::now();
+    return Error::success();
+  }
+  Error doWait(Event &) override { return Error::success(); }
 };
 
 class HostDevice : public Device {
@@ -139,6 +220,13 @@ public:
       return fail("a buffer of ", bytes, " bytes at a null pointer");
     return std::unique_ptr<Buffer>(new HostBuffer(this, static_cast<uint8_t *>(pointer), bytes, /*owned=*/false));
   }
+
+  Expected<std::unique_ptr<Stream>> createStream() override {
+    return std::unique_ptr<Stream>(new HostStream(this));
+  }
+  Expected<std::unique_ptr<Event>> createEvent() override { return std::unique_ptr<Event>(new HostEvent(this)); }
+  Expected<std::unique_ptr<Graph>> createGraph() override { return std::unique_ptr<Graph>(new Graph(this)); }
+  Error synchronize() override { return Error::success(); }
 
   Expected<std::unique_ptr<Module>> load(const Program &program) override {
     std::vector<uint8_t> qir;

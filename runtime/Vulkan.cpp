@@ -1,4 +1,4 @@
-// The Vulkan device: one compute queue, work submitted and waited for one command buffer at a time. Buffers
+// The Vulkan device: one compute queue, whose submissions are numbered and waited for by their fences. Buffers
 // live in device memory; where the host does not see that, copies go through a staging buffer.
 #include "runtime/Vulkan.h"
 #include "runtime/Backends.h"
@@ -65,6 +65,14 @@ public:
     return module;
   }
 
+  Expected<std::unique_ptr<Stream>> createStream() override { return createVulkanStream(*context); }
+  Expected<std::unique_ptr<Event>> createEvent() override { return createVulkanEvent(*context); }
+  Expected<std::unique_ptr<Graph>> createGraph() override { return createVulkanGraph(*context); }
+  Error synchronize() override {
+    Error error = context->waitForAll();
+    return error ? fail("cannot wait for ", name(), ": ", error.message()) : Error::success();
+  }
+
 private:
   /// The chip that has group arithmetic, which not every device of its Vulkan version offers.
   std::string target() const {
@@ -97,10 +105,12 @@ VulkanContext::~VulkanContext() {
       vk.DeviceWaitIdle(device);
     free(uploadStaging);
     free(downloadStaging);
-    if (fence)
-      vk.DestroyFence(device, fence, nullptr);
-    if (pool)
-      vk.DestroyCommandPool(device, pool, nullptr);
+    for (Submission &submission : submissions)
+      if (submission.fence)
+        vk.DestroyFence(device, submission.fence, nullptr);
+    for (VkCommandPool each : {pool, recordPool})
+      if (each)
+        vk.DestroyCommandPool(device, each, nullptr);
     vk.DestroyDevice(device, nullptr);
   }
 }
@@ -136,23 +146,33 @@ Error VulkanContext::open() {
   instance->GetPhysicalDeviceMemoryProperties(facts.handle, &memoryTypes);
   vk.GetDeviceQueue(device, *facts.queueFamily, 0, &queue);
 
-  VkCommandPoolCreateInfo poolInfo = {};
-  poolInfo.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-  poolInfo.queueFamilyIndex = *facts.queueFamily;
+  if (Error error = createPool(0, pool))
+    return error;
+  if (Error error = createPool(VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, recordPool))
+    return error;
+  VkCommandBufferAllocateInfo commandsInfo = {};
+  commandsInfo.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+  commandsInfo.commandPool = pool;
+  commandsInfo.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  commandsInfo.commandBufferCount = 1;
+  result = vk.AllocateCommandBuffers(device, &commandsInfo, &commands);
   VkFenceCreateInfo fenceInfo = {};
   fenceInfo.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-  if ((result = vk.CreateCommandPool(device, &poolInfo, nullptr, &pool)) == VK_SUCCESS) {
-    VkCommandBufferAllocateInfo commandsInfo = {};
-    commandsInfo.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-    commandsInfo.commandPool = pool;
-    commandsInfo.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-    commandsInfo.commandBufferCount = 1;
-    result = vk.AllocateCommandBuffers(device, &commandsInfo, &commands);
-  }
-  if (result == VK_SUCCESS)
-    result = vk.CreateFence(device, &fenceInfo, nullptr, &fence);
+  for (Submission &submission : submissions)
+    if (result == VK_SUCCESS)
+      result = vk.CreateFence(device, &fenceInfo, nullptr, &submission.fence);
   if (result != VK_SUCCESS)
     return fail("the driver of ", facts.name, " gives no command buffer (", vulkanStatus(result), ")");
+  return Error::success();
+}
+
+Error VulkanContext::createPool(VkCommandPoolCreateFlags flags, VkCommandPool &result) {
+  VkCommandPoolCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  info.flags = flags;
+  info.queueFamilyIndex = *facts.queueFamily;
+  if (VkResult status = vk.CreateCommandPool(device, &info, nullptr, &result))
+    return fail("the driver of ", facts.name, " gives no command pool (", vulkanStatus(status), ")");
   return Error::success();
 }
 
@@ -238,14 +258,107 @@ void VulkanContext::free(VulkanMemory &memory) {
   memory = {};
 }
 
+Expected<VulkanContext::Serial> VulkanContext::submit(VkCommandBuffer commands) {
+  std::unique_lock<std::mutex> lock(queueMutex);
+  for (;;) {
+    Serial serial = submitted.load(std::memory_order_relaxed) + 1;
+    Submission &slot = submissions[serial % submissions.size()];
+    if (slot.waiters) {
+      slotIdle.wait(lock);
+      continue;
+    }
+    VkResult result = VK_SUCCESS;
+    if (slot.serial) {
+      if ((result = vk.WaitForFences(device, 1, &slot.fence, VK_TRUE, UINT64_MAX)))
+        return Error::failure(vulkanStatus(result));
+      finished = std::max(finished, slot.serial);
+      slot.serial = 0;
+      result = vk.ResetFences(device, 1, &slot.fence);
+    }
+    VkSubmitInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+    info.commandBufferCount = 1;
+    info.pCommandBuffers = &commands;
+    if (result == VK_SUCCESS)
+      result = vk.QueueSubmit(queue, 1, &info, slot.fence);
+    if (result != VK_SUCCESS)
+      return Error::failure(vulkanStatus(result));
+    slot.serial = serial;
+    submitted.store(serial, std::memory_order_release);
+    return serial;
+  }
+}
+
+Error VulkanContext::wait(Serial serial) {
+  std::unique_lock<std::mutex> lock(queueMutex);
+  Submission &slot = submissions[serial % submissions.size()];
+  // Slots are used again only for what was submitted later.
+  if (serial <= finished || slot.serial != serial)
+    return Error::success();
+  ++slot.waiters;
+  lock.unlock();
+  VkResult result = vk.WaitForFences(device, 1, &slot.fence, VK_TRUE, UINT64_MAX);
+  lock.lock();
+  --slot.waiters;
+  if (result == VK_SUCCESS)
+    finished = std::max(finished, serial);
+  slotIdle.notify_all();
+  return result == VK_SUCCESS ? Error::success() : Error::failure(vulkanStatus(result));
+}
+
+Expected<bool> VulkanContext::hasFinished(Serial serial) {
+  std::lock_guard<std::mutex> lock(queueMutex);
+  Submission &slot = submissions[serial % submissions.size()];
+  if (serial <= finished || slot.serial != serial)
+    return true;
+  VkResult result = vk.GetFenceStatus(device, slot.fence);
+  if (result == VK_NOT_READY)
+    return false;
+  if (result != VK_SUCCESS)
+    return Error::failure(vulkanStatus(result));
+  finished = std::max(finished, serial);
+  return true;
+}
+
+Error VulkanContext::record(VkCommandBuffer &commands, const std::function<void(VkCommandBuffer)> &content) {
+  std::lock_guard<std::mutex> lock(recordMutex);
+  VkResult result = VK_SUCCESS;
+  if (!commands) {
+    VkCommandBufferAllocateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    info.commandPool = recordPool;
+    info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    info.commandBufferCount = 1;
+    result = vk.AllocateCommandBuffers(device, &info, &commands);
+  }
+  VkCommandBufferBeginInfo begin = {};
+  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+  if (result == VK_SUCCESS)
+    result = vk.BeginCommandBuffer(commands, &begin);
+  if (result == VK_SUCCESS) {
+    constexpr VkPipelineStageFlags work = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+    barrier(commands, work, work);
+    content(commands);
+    barrier(commands, work, work | VK_PIPELINE_STAGE_HOST_BIT);
+    result = vk.EndCommandBuffer(commands);
+  }
+  return result == VK_SUCCESS ? Error::success() : Error::failure(vulkanStatus(result));
+}
+
+void VulkanContext::release(VkCommandBuffer &commands) {
+  if (!commands)
+    return;
+  std::lock_guard<std::mutex> lock(recordMutex);
+  vk.FreeCommandBuffers(device, recordPool, 1, &commands);
+  commands = VK_NULL_HANDLE;
+}
+
 Error VulkanContext::run(const std::function<void(VkCommandBuffer)> &record) {
+  std::lock_guard<std::recursive_mutex> lock(runMutex);
   VkCommandBufferBeginInfo begin = {};
   begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
   begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  VkSubmitInfo submit = {};
-  submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  submit.commandBufferCount = 1;
-  submit.pCommandBuffers = &commands;
   VkResult result = vk.ResetCommandPool(device, pool, 0);
   if (result == VK_SUCCESS)
     result = vk.BeginCommandBuffer(commands, &begin);
@@ -253,13 +366,10 @@ Error VulkanContext::run(const std::function<void(VkCommandBuffer)> &record) {
     record(commands);
     result = vk.EndCommandBuffer(commands);
   }
-  if (result == VK_SUCCESS)
-    result = vk.ResetFences(device, 1, &fence);
-  if (result == VK_SUCCESS)
-    result = vk.QueueSubmit(queue, 1, &submit, fence);
-  if (result == VK_SUCCESS)
-    result = vk.WaitForFences(device, 1, &fence, VK_TRUE, UINT64_MAX);
-  return result == VK_SUCCESS ? Error::success() : Error::failure(vulkanStatus(result));
+  if (result != VK_SUCCESS)
+    return Error::failure(vulkanStatus(result));
+  auto serial = submit(commands);
+  return serial ? wait(*serial) : serial.error();
 }
 
 void VulkanContext::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to) {
@@ -281,6 +391,13 @@ Expected<VulkanMemory *> VulkanContext::staging(Use use) {
   return &memory;
 }
 
+Error VulkanContext::fillMapped(const VulkanMemory &target, uint8_t value, size_t bytes, size_t offset) {
+  if (Error error = waitForAll())
+    return fail("cannot fill memory of the device: ", error.message());
+  std::memset(target.mapped + offset, value, bytes);
+  return Error::success();
+}
+
 Error VulkanContext::copy(const VulkanMemory &target, size_t offset, const VulkanMemory &source, size_t sourceOffset,
                           size_t bytes) {
   return run([&](VkCommandBuffer commands) {
@@ -293,7 +410,10 @@ Error VulkanContext::copy(const VulkanMemory &target, size_t offset, const Vulka
 }
 
 Error VulkanContext::upload(const VulkanMemory &target, const void *data, size_t bytes, size_t offset) {
+  std::lock_guard<std::recursive_mutex> lock(runMutex);
   if (target.mapped) {
+    if (Error error = waitForAll())
+      return fail("cannot copy to the device: ", error.message());
     std::memcpy(target.mapped + offset, data, bytes);
     return Error::success();
   }
@@ -316,7 +436,10 @@ Error VulkanContext::upload(const VulkanMemory &target, const void *data, size_t
 }
 
 Error VulkanContext::download(const VulkanMemory &source, void *data, size_t bytes, size_t offset) {
+  std::lock_guard<std::recursive_mutex> lock(runMutex);
   if (source.mapped) {
+    if (Error error = waitForAll())
+      return fail("cannot copy from the device: ", error.message());
     std::memcpy(data, source.mapped + offset, bytes);
     return Error::success();
   }

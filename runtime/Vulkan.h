@@ -2,9 +2,13 @@
 #ifndef QD_RUNTIME_VULKAN_H
 #define QD_RUNTIME_VULKAN_H
 
+#include "runtime/Stream.h"
 #include "runtime/VulkanApi.h"
 
+#include <atomic>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 
 namespace qd::rt {
 
@@ -34,6 +38,21 @@ public:
   /// The size of the largest heap of the device's own.
   uint64_t localBytes() const;
 
+  /// Work that was submitted, by its number: 1 for the first, 0 for none. Queues run it in order.
+  using Serial = uint64_t;
+  /// Submits a recorded command buffer without waiting for its end, unless too much is under way.
+  Expected<Serial> submit(VkCommandBuffer commands);
+  /// Waits for the end of what was submitted up to a number.
+  Error wait(Serial serial);
+  Expected<bool> hasFinished(Serial serial);
+  Error waitForAll() { return wait(submitted.load(std::memory_order_acquire)); }
+
+  /// Records a command buffer that may be submitted again and again, into a new one where `commands` is null. An older
+  /// content must not be under way.
+  Error record(VkCommandBuffer &commands, const std::function<void(VkCommandBuffer)> &content);
+  /// Frees one that is not under way; null is allowed.
+  void release(VkCommandBuffer &commands);
+
   /// Records a command buffer, submits it and waits for its end.
   Error run(const std::function<void(VkCommandBuffer)> &record);
   /// Makes earlier writes of host, copies and shaders visible to later commands.
@@ -41,6 +60,7 @@ public:
 
   Error upload(const VulkanMemory &target, const void *data, size_t bytes, size_t offset = 0);
   Error download(const VulkanMemory &source, void *data, size_t bytes, size_t offset = 0);
+  Error fillMapped(const VulkanMemory &target, uint8_t value, size_t bytes, size_t offset);
   Error copy(const VulkanMemory &target, size_t offset, const VulkanMemory &source, size_t sourceOffset, size_t bytes);
 
   std::shared_ptr<VulkanInstance> instance;
@@ -51,12 +71,33 @@ public:
 
 private:
   Expected<VulkanMemory *> staging(Use use);
+  Error createPool(VkCommandPoolCreateFlags flags, VkCommandPool &result);
+
+  /// A submission that is under way or was not asked for yet; a serial of 0 is free.
+  struct Submission {
+    VkFence fence = VK_NULL_HANDLE;
+    Serial serial = 0;
+    unsigned waiters = 0;
+  };
 
   VkPhysicalDeviceMemoryProperties memoryTypes = {};
   VkQueue queue = VK_NULL_HANDLE;
+
+  /// Guards the queue and its submissions.
+  std::mutex queueMutex;
+  std::condition_variable slotIdle;
+  std::array<Submission, 64> submissions;
+  std::atomic<Serial> submitted{0};
+  Serial finished = 0;
+
+  /// Guards `recordPool`, whose command buffers live as their users want.
+  std::mutex recordMutex;
+  VkCommandPool recordPool = VK_NULL_HANDLE;
+
+  /// Guards what `run` and staged copies use.
+  std::recursive_mutex runMutex;
   VkCommandPool pool = VK_NULL_HANDLE;
   VkCommandBuffer commands = VK_NULL_HANDLE;
-  VkFence fence = VK_NULL_HANDLE;
   VulkanMemory uploadStaging, downloadStaging;
 };
 
@@ -64,7 +105,10 @@ class VulkanBuffer : public Buffer {
 public:
   VulkanBuffer(VulkanContext &context, VulkanMemory memory, size_t bytes)
       : Buffer(bytes, &context), context(context), memory(memory) {}
-  ~VulkanBuffer() override { context.free(memory); }
+  ~VulkanBuffer() override {
+    (void)context.waitForAll();
+    context.free(memory);
+  }
   const VulkanMemory &storage() const { return memory; }
 
   void *mapped() const override { return memory.mapped; }
@@ -76,6 +120,9 @@ protected:
   Error doDownload(void *data, size_t bytes, size_t offset) override {
     return context.download(memory, data, bytes, offset);
   }
+  Error doFill(uint8_t value, size_t bytes, size_t offset) override {
+    return memory.mapped ? context.fillMapped(memory, value, bytes, offset) : Buffer::doFill(value, bytes, offset);
+  }
   Error doCopyFrom(Buffer &source, size_t bytes, size_t offset, size_t sourceOffset) override {
     return context.copy(memory, offset, static_cast<VulkanBuffer &>(source).memory, sourceOffset, bytes);
   }
@@ -84,6 +131,50 @@ private:
   VulkanContext &context;
   VulkanMemory memory;
 };
+
+/// A kernel's pipeline; owned by its module.
+struct VulkanPipeline {
+  VkDescriptorSetLayout setLayout = VK_NULL_HANDLE;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VkPipeline handle = VK_NULL_HANDLE;
+};
+
+/// A launch's descriptor set, parameters and, where it is prepared, command buffer.
+class VulkanLaunch : public Launch {
+public:
+  VulkanLaunch(VulkanContext &context, const Module &module, const Kernel &kernel, const VulkanPipeline &pipeline,
+               Grid grid, std::vector<Argument> arguments)
+      : Launch(module, kernel, grid, std::move(arguments)), context(context), pipeline(pipeline),
+        device(module.device()) {}
+  ~VulkanLaunch() override;
+
+  /// To be called once, first: what `recordTo` needs.
+  Error setUp();
+  /// The same, and records the command buffer that `submit` needs.
+  Error bind() override;
+  /// The kernel alone, without barriers.
+  void recordTo(VkCommandBuffer commands) const;
+  Expected<VulkanContext::Serial> submit();
+  Error failure(const std::string &why) const;
+
+private:
+  void tearDown();
+
+  VulkanContext &context;
+  const VulkanPipeline &pipeline;
+  std::string device;
+  std::vector<uint8_t> block;
+  VulkanMemory blockMemory;
+  VkDescriptorPool pool = VK_NULL_HANDLE;
+  VkDescriptorSet set = VK_NULL_HANDLE;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  bool isBound = false;
+  VulkanContext::Serial last = 0;
+};
+
+Expected<std::unique_ptr<Stream>> createVulkanStream(VulkanContext &context);
+Expected<std::unique_ptr<Event>> createVulkanEvent(VulkanContext &context);
+std::unique_ptr<Graph> createVulkanGraph(VulkanContext &context);
 
 /// Loads a variant's SPIR-V. The driver takes it on trust: what it needs must have been checked.
 Expected<std::unique_ptr<Module>> loadVulkanModule(VulkanContext &context, const std::string &device,

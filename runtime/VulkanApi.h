@@ -29,6 +29,7 @@ namespace qd::rt {
   X(CreateCommandPool)                                                                                       \
   X(DestroyCommandPool)                                                                                      \
   X(AllocateCommandBuffers)                                                                                  \
+  X(FreeCommandBuffers)                                                                                      \
   X(ResetCommandPool)                                                                                        \
   X(BeginCommandBuffer)                                                                                      \
   X(EndCommandBuffer)                                                                                        \
@@ -37,6 +38,7 @@ namespace qd::rt {
   X(DestroyFence)                                                                                            \
   X(ResetFences)                                                                                             \
   X(WaitForFences)                                                                                           \
+  X(GetFenceStatus)                                                                                          \
   X(CreateBuffer)                                                                                            \
   X(DestroyBuffer)                                                                                           \
   X(GetBufferMemoryRequirements)                                                                             \
@@ -64,6 +66,7 @@ namespace qd::rt {
   X(CmdPushConstants)                                                                                        \
   X(CmdDispatch)                                                                                             \
   X(CmdCopyBuffer)                                                                                           \
+  X(CmdFillBuffer)                                                                                           \
   X(CmdPipelineBarrier)                                                                                      \
   X(CmdResetQueryPool)                                                                                       \
   X(CmdWriteTimestamp)

@@ -1,5 +1,4 @@
-// Vulkan modules: a kernel's pipeline is made at its first launch and kept. A launch binds the buffers,
-// passes the block of parameters as push constants or through a buffer of its own, dispatches and waits.
+// Vulkan modules: a kernel's pipeline is made at its first launch and kept. A launch is timed by the device.
 #include "runtime/Vulkan.h"
 
 #include <algorithm>
@@ -23,12 +22,6 @@ private:
   std::function<void()> function;
 };
 
-struct Pipeline {
-  VkDescriptorSetLayout setLayout = VK_NULL_HANDLE;
-  VkPipelineLayout layout = VK_NULL_HANDLE;
-  VkPipeline handle = VK_NULL_HANDLE;
-};
-
 class VulkanModule : public Module {
 public:
   VulkanModule(VulkanContext &context, const std::string &device, std::vector<uint32_t> words, SpirvSummary code,
@@ -39,17 +32,20 @@ public:
   }
 
   ~VulkanModule() override {
+    (void)context.waitForAll();
     for (auto &[name, pipeline] : pipelines)
       destroy(pipeline);
   }
 
 protected:
   Expected<double> doLaunch(const Kernel &kernel, Grid grid, const std::vector<Argument> &arguments) override;
+  Expected<std::unique_ptr<Launch>> doPrepare(const Kernel &kernel, Grid grid,
+                                              const std::vector<Argument> &arguments) override;
 
 private:
-  Expected<const Pipeline *> pipelineFor(const Kernel &kernel);
-  Error createPipeline(const Kernel &kernel, Pipeline &pipeline);
-  void destroy(Pipeline &pipeline);
+  Expected<const VulkanPipeline *> pipelineFor(const Kernel &kernel);
+  Error createPipeline(const Kernel &kernel, VulkanPipeline &pipeline);
+  void destroy(VulkanPipeline &pipeline);
   Error check(const Kernel &kernel);
   /// Only a device with a choice is told the size: telling it limits the workgroup.
   bool requiresSubgroupSize() const {
@@ -63,10 +59,12 @@ private:
   std::vector<uint32_t> words;
   SpirvSummary code;
   uint32_t subgroupSize;
-  std::map<std::string, Pipeline> pipelines;
+  std::mutex mutex;
+  /// Guarded by the mutex; their places stay.
+  std::map<std::string, VulkanPipeline> pipelines;
 };
 
-void VulkanModule::destroy(Pipeline &pipeline) {
+void VulkanModule::destroy(VulkanPipeline &pipeline) {
   if (pipeline.handle)
     vk.DestroyPipeline(context.device, pipeline.handle, nullptr);
   if (pipeline.layout)
@@ -105,7 +103,7 @@ Error VulkanModule::check(const Kernel &kernel) {
   return Error::success();
 }
 
-Error VulkanModule::createPipeline(const Kernel &kernel, Pipeline &pipeline) {
+Error VulkanModule::createPipeline(const Kernel &kernel, VulkanPipeline &pipeline) {
   std::vector<VkDescriptorSetLayoutBinding> bindings;
   auto bind = [&](uint32_t binding) {
     bindings.push_back({binding, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
@@ -171,13 +169,14 @@ Error VulkanModule::createPipeline(const Kernel &kernel, Pipeline &pipeline) {
   return Error::success();
 }
 
-Expected<const Pipeline *> VulkanModule::pipelineFor(const Kernel &kernel) {
+Expected<const VulkanPipeline *> VulkanModule::pipelineFor(const Kernel &kernel) {
+  std::lock_guard<std::mutex> lock(mutex);
   auto found = pipelines.find(kernel.name);
   if (found != pipelines.end())
     return &found->second;
   if (Error error = check(kernel))
     return error;
-  Pipeline pipeline;
+  VulkanPipeline pipeline;
   if (Error error = createPipeline(kernel, pipeline)) {
     destroy(pipeline);
     return error;
@@ -185,85 +184,26 @@ Expected<const Pipeline *> VulkanModule::pipelineFor(const Kernel &kernel) {
   return &pipelines.emplace(kernel.name, pipeline).first->second;
 }
 
+Expected<std::unique_ptr<Launch>> VulkanModule::doPrepare(const Kernel &kernel, Grid grid,
+                                                          const std::vector<Argument> &arguments) {
+  auto pipeline = pipelineFor(kernel);
+  if (!pipeline)
+    return pipeline.error();
+  auto launch = std::make_unique<VulkanLaunch>(context, *this, kernel, **pipeline, grid, arguments);
+  if (Error error = launch->bind())
+    return error;
+  return std::unique_ptr<Launch>(std::move(launch));
+}
+
 Expected<double> VulkanModule::doLaunch(const Kernel &kernel, Grid grid,
                                         const std::vector<Argument> &arguments) {
   auto pipeline = pipelineFor(kernel);
   if (!pipeline)
     return pipeline.error();
-  auto failed = [&](const std::string &why) {
-    return fail("kernel '", kernel.name, "' failed on ", device, ": ", why);
-  };
-
-  std::vector<uint8_t> block = packParameters(kernel, arguments);
-  VulkanMemory blockMemory;
-  AtExit freeBlock([&] { context.free(blockMemory); });
-  if (kernel.paramsBinding) {
-    auto memory = context.allocate(block.size(), VulkanContext::Use::Device);
-    if (!memory)
-      return failed("no memory for its parameters, " + memory.message());
-    blockMemory = *memory;
-    if (Error error = context.upload(blockMemory, block.data(), block.size()))
-      return failed(error.message());
-  }
-
-  std::vector<VkDescriptorBufferInfo> buffers;
-  std::vector<uint32_t> bindings;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (!kernel.parameters[i].isBuffer())
-      continue;
-    const VulkanMemory &memory = static_cast<VulkanBuffer *>(arguments[i].memory)->storage();
-    if (memory.bytes > context.facts.limits.maxStorageBufferRange)
-      return fail("argument '", kernel.parameters[i].name, "' of kernel '", kernel.name, "' has ",
-                  memory.bytes, " bytes, ", device, " binds at most ",
-                  context.facts.limits.maxStorageBufferRange);
-    VkDeviceSize align = context.facts.limits.minStorageBufferOffsetAlignment;
-    if (arguments[i].offset % align)
-      return fail("argument '", kernel.parameters[i].name, "' of kernel '", kernel.name, "' begins at byte ",
-                  arguments[i].offset, " of its buffer, ", device, " binds at multiples of ", align);
-    // Nothing of a buffer is left behind its end: kernels that get none of its elements may have it whole.
-    buffers.push_back({memory.buffer, arguments[i].offset < memory.bytes ? arguments[i].offset : 0, VK_WHOLE_SIZE});
-    bindings.push_back(*kernel.parameters[i].binding);
-  }
-  if (kernel.paramsBinding) {
-    buffers.push_back({blockMemory.buffer, 0, VK_WHOLE_SIZE});
-    bindings.push_back(*kernel.paramsBinding);
-  }
-
-  VkDescriptorPool descriptorPool = VK_NULL_HANDLE;
-  VkDescriptorSet set = VK_NULL_HANDLE;
-  AtExit destroyPool([&] {
-    if (descriptorPool)
-      vk.DestroyDescriptorPool(context.device, descriptorPool, nullptr);
-  });
-  if (!buffers.empty()) {
-    VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, static_cast<uint32_t>(buffers.size())};
-    VkDescriptorPoolCreateInfo poolInfo = {};
-    poolInfo.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
-    poolInfo.maxSets = 1;
-    poolInfo.poolSizeCount = 1;
-    poolInfo.pPoolSizes = &size;
-    if (VkResult result = vk.CreateDescriptorPool(context.device, &poolInfo, nullptr, &descriptorPool))
-      return failed(vulkanStatus(result));
-    VkDescriptorSetAllocateInfo setInfo = {};
-    setInfo.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
-    setInfo.descriptorPool = descriptorPool;
-    setInfo.descriptorSetCount = 1;
-    setInfo.pSetLayouts = &(*pipeline)->setLayout;
-    if (VkResult result = vk.AllocateDescriptorSets(context.device, &setInfo, &set))
-      return failed(vulkanStatus(result));
-    std::vector<VkWriteDescriptorSet> writes;
-    for (size_t i = 0; i < buffers.size(); ++i) {
-      VkWriteDescriptorSet write = {};
-      write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-      write.dstSet = set;
-      write.dstBinding = bindings[i];
-      write.descriptorCount = 1;
-      write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-      write.pBufferInfo = &buffers[i];
-      writes.push_back(write);
-    }
-    vk.UpdateDescriptorSets(context.device, static_cast<uint32_t>(writes.size()), writes.data(), 0, nullptr);
-  }
+  VulkanLaunch launch(context, *this, kernel, **pipeline, grid, arguments);
+  if (Error error = launch.setUp())
+    return error;
+  auto failed = [&](const std::string &why) { return launch.failure(why); };
 
   VkQueryPool queries = VK_NULL_HANDLE;
   AtExit destroyQueries([&] {
@@ -285,16 +225,9 @@ Expected<double> VulkanModule::doLaunch(const Kernel &kernel, Grid grid,
       vk.CmdResetQueryPool(commands, queries, 0, 2);
     context.barrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
-    vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, (*pipeline)->handle);
-    if (set)
-      vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, (*pipeline)->layout, 0, 1, &set, 0,
-                               nullptr);
-    if (!block.empty() && !kernel.paramsBinding)
-      vk.CmdPushConstants(commands, (*pipeline)->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                          static_cast<uint32_t>(block.size()), block.data());
     if (queries)
       vk.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, queries, 0);
-    vk.CmdDispatch(commands, grid.x, grid.y, grid.z);
+    launch.recordTo(commands);
     if (queries)
       vk.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, queries, 1);
     context.barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,

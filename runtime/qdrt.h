@@ -7,7 +7,7 @@
  * another kind is found out and is such an error.
  *
  * Ownership. A handle is freed by the function that its type names; freeing null is allowed. An object that others were
- * made of or bound to (a device, a module, a buffer) lives until these are freed too, so the order of freeing does
+ * made of or bound to (a device, a module, a buffer, a prepared launch) lives until these are freed too, so the order of freeing does
  * not matter; its handle ends at once. Strings and bytes that a caller hands in are read during the call and never
  * kept; what a function returns belongs to the object that it is asked of and lives as long.
  *
@@ -110,9 +110,15 @@ typedef struct qdrtDeviceProperties {
 
 QDRT_API qdrtStatus qdrtDeviceGetProperties(qdrtDevice device, qdrtDeviceProperties *properties);
 
+/* Waits for all work of all streams of the device. */
+QDRT_API qdrtStatus qdrtDeviceSynchronize(qdrtDevice device);
+/* The CUcontext that a CUDA device's memory and streams belong to: the primary one. Null on other devices. */
+QDRT_API void *qdrtDeviceContext(qdrtDevice device);
+
 /* ---- buffers ------------------------------------------------------------------------------------ */
 
-/* Calls in this section begin after all work that was given to streams of the device, and have finished on return. */
+/* Calls in this section that reach memory begin after all work that was given to streams of the device (see qdrtStreamWrap
+ * for those of others), and have finished on return. */
 
 typedef struct qdrtBuffer_ *qdrtBuffer;
 
@@ -153,7 +159,7 @@ QDRT_API qdrtStatus qdrtModuleLoad(qdrtDevice device, const void *data, size_t s
 QDRT_API void qdrtModuleFree(qdrtModule module);
 /* The kernels and their parameters as JSON, as a bundle carries it; null for what is no module. */
 QDRT_API const char *qdrtModuleInterface(qdrtModule module);
-/* What the compiler warned of; "" for nothing, null for what is no module. */
+/* What the compiler warned of; "" for nothing, null for what is no module. Lives until the module's next launch. */
 QDRT_API const char *qdrtModuleWarnings(qdrtModule module);
 QDRT_API size_t qdrtModuleNumKernels(qdrtModule module);
 /* In the program's order; null past the end. */
@@ -213,6 +219,98 @@ QDRT_API qdrtArgument qdrtArray(qdrtBuffer buffer, uint32_t type, int64_t elemen
  * the time that the device took. Begins after all work that was given to streams of the device. */
 QDRT_API qdrtStatus qdrtLaunch(qdrtKernel kernel, const uint32_t grid[3], const qdrtArgument *arguments, size_t count,
                                double *seconds);
+
+/* ---- prepared launches -------------------------------------------------------------------------- */
+
+/* A kernel with its grid and arguments, checked and bound once. Launching it again checks and allocates nothing. */
+typedef struct qdrtPrepared_ *qdrtPrepared;
+typedef struct qdrtStream_ *qdrtStream;
+
+/* Arguments as those of qdrtLaunch. Memory of QDRT_POINTER arguments must outlive the last launch. Freed with
+ * qdrtPreparedFree. */
+QDRT_API qdrtStatus qdrtPrepare(qdrtKernel kernel, const uint32_t grid[3], const qdrtArgument *arguments, size_t count,
+                                qdrtPrepared *prepared);
+/* Binds another argument or grid for launches from now on. Refused, with the old ones kept, where it does not fit, and
+ * while the launch is part of a graph. On Vulkan this waits for the launches that are under way. */
+QDRT_API qdrtStatus qdrtPreparedSetArgument(qdrtPrepared prepared, size_t index, const qdrtArgument *argument);
+QDRT_API qdrtStatus qdrtPreparedSetGrid(qdrtPrepared prepared, const uint32_t grid[3]);
+/* Gives the launch to a stream of its device and does not wait; a null stream is the device's default one. A kernel that
+ * fails on a GPU is reported by a later call that waits. */
+QDRT_API qdrtStatus qdrtPreparedLaunch(qdrtPrepared prepared, qdrtStream stream);
+QDRT_API void qdrtPreparedFree(qdrtPrepared prepared);
+
+/* ---- streams ------------------------------------------------------------------------------------ */
+
+/* What a stream is given runs in order. Streams of CUDA and HIP devices run beside each other. Those of a Vulkan device
+ * share one queue, which runs their work in the order in which it was given. cpu, interp and sim carry work out before
+ * the call returns. A null stream is the device's default one: on CUDA and HIP the driver's legacy default stream. */
+
+QDRT_API qdrtStatus qdrtStreamCreate(qdrtDevice device, qdrtStream *stream);
+/* A CUstream or hipStream_t of this process (PyTorch's, CuPy's), which stays the caller's and must belong to the
+ * device's context. Other devices refuse. Waiting for streams that do not wait for the legacy default stream is the
+ * caller's: the calls of section "buffers" and qdrtLaunch do not. */
+QDRT_API qdrtStatus qdrtStreamWrap(qdrtDevice device, void *native, qdrtStream *stream);
+/* Work that it was given is still carried out. */
+QDRT_API void qdrtStreamFree(qdrtStream stream);
+/* The CUstream or hipStream_t; null where there is none. */
+QDRT_API void *qdrtStreamNative(qdrtStream stream);
+
+/* Waits for all that the stream was given. */
+QDRT_API qdrtStatus qdrtStreamSynchronize(qdrtStream stream);
+/* Sets *isFinished to 1 where all that the stream was given has finished, else to 0. */
+QDRT_API qdrtStatus qdrtStreamQuery(qdrtStream stream, int *isFinished);
+
+/* As the functions of section "buffers", in the stream's order. Memory of the host and buffers are in use until the
+ * work has finished, though a call may also wait for that. Buffers are the stream's device's. */
+QDRT_API qdrtStatus qdrtStreamUpload(qdrtStream stream, qdrtBuffer buffer, uint64_t offset, const void *data,
+                                     uint64_t bytes);
+QDRT_API qdrtStatus qdrtStreamDownload(qdrtStream stream, qdrtBuffer buffer, uint64_t offset, void *data,
+                                       uint64_t bytes);
+QDRT_API qdrtStatus qdrtStreamCopy(qdrtStream stream, qdrtBuffer target, uint64_t targetOffset, qdrtBuffer source,
+                                   uint64_t sourceOffset, uint64_t bytes);
+QDRT_API qdrtStatus qdrtStreamFill(qdrtStream stream, qdrtBuffer buffer, uint64_t offset, uint32_t value,
+                                   uint64_t bytes);
+
+/* ---- events ------------------------------------------------------------------------------------- */
+
+/* A point in a stream's work. Asking for one that was never recorded is an error. */
+typedef struct qdrtEvent_ *qdrtEvent;
+
+QDRT_API qdrtStatus qdrtEventCreate(qdrtDevice device, qdrtEvent *event);
+QDRT_API void qdrtEventFree(qdrtEvent event);
+/* The event happens when all that the stream was given so far has finished. May be recorded again. */
+QDRT_API qdrtStatus qdrtEventRecord(qdrtEvent event, qdrtStream stream);
+/* Waits until the event has happened. */
+QDRT_API qdrtStatus qdrtEventSynchronize(qdrtEvent event);
+/* Sets *hasHappened to 1 or 0. */
+QDRT_API qdrtStatus qdrtEventQuery(qdrtEvent event, int *hasHappened);
+/* Waits for both and sets *seconds to the device's time between them. */
+QDRT_API qdrtStatus qdrtEventElapsed(qdrtEvent start, qdrtEvent end, double *seconds);
+/* What the stream is given from now on begins after the event as it was last recorded. An event of another device is
+ * waited for by the host. */
+QDRT_API qdrtStatus qdrtStreamWaitEvent(qdrtStream stream, qdrtEvent event);
+
+/* ---- graphs ------------------------------------------------------------------------------------- */
+
+/* Launches and copies that are given to a stream by one call, in the order in which they were added. The first launch of
+ * a graph records it: as a CUDA or HIP graph, as Vulkan command buffers (copies with the host stand between these),
+ * elsewhere as it is. From then on nothing can be added. Launches and buffers that are part of a graph live as long. */
+typedef struct qdrtGraph_ *qdrtGraph;
+
+QDRT_API qdrtStatus qdrtGraphCreate(qdrtDevice device, qdrtGraph *graph);
+QDRT_API void qdrtGraphFree(qdrtGraph graph);
+QDRT_API qdrtStatus qdrtGraphAddLaunch(qdrtGraph graph, qdrtPrepared prepared);
+/* Memory of the host is read and written at every launch of the graph. */
+QDRT_API qdrtStatus qdrtGraphAddUpload(qdrtGraph graph, qdrtBuffer buffer, uint64_t offset, const void *data,
+                                       uint64_t bytes);
+QDRT_API qdrtStatus qdrtGraphAddDownload(qdrtGraph graph, qdrtBuffer buffer, uint64_t offset, void *data,
+                                         uint64_t bytes);
+QDRT_API qdrtStatus qdrtGraphAddCopy(qdrtGraph graph, qdrtBuffer target, uint64_t targetOffset, qdrtBuffer source,
+                                     uint64_t sourceOffset, uint64_t bytes);
+QDRT_API qdrtStatus qdrtGraphAddFill(qdrtGraph graph, qdrtBuffer buffer, uint64_t offset, uint32_t value,
+                                     uint64_t bytes);
+/* Gives the whole graph to a stream and does not wait; a null stream is the device's default one. */
+QDRT_API qdrtStatus qdrtGraphLaunch(qdrtGraph graph, qdrtStream stream);
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,13 @@ qdrtBufferUpload qdrtBufferDownload qdrtBufferFill qdrtBufferCopy
 qdrtModuleLoad qdrtModuleFree qdrtModuleInterface qdrtModuleWarnings qdrtModuleNumKernels qdrtModuleKernelName
 qdrtModuleGetKernel qdrtKernelOccupancy
 qdrtScalarI32 qdrtScalarI64 qdrtScalarF32 qdrtScalarF64 qdrtArray qdrtLaunch
+qdrtDeviceSynchronize qdrtDeviceContext
+qdrtPrepare qdrtPreparedSetArgument qdrtPreparedSetGrid qdrtPreparedLaunch qdrtPreparedFree
+qdrtStreamCreate qdrtStreamWrap qdrtStreamFree qdrtStreamNative qdrtStreamSynchronize qdrtStreamQuery
+qdrtStreamUpload qdrtStreamDownload qdrtStreamCopy qdrtStreamFill qdrtStreamWaitEvent
+qdrtEventCreate qdrtEventFree qdrtEventRecord qdrtEventSynchronize qdrtEventQuery qdrtEventElapsed
+qdrtGraphCreate qdrtGraphFree qdrtGraphLaunch
+qdrtGraphAddLaunch qdrtGraphAddUpload qdrtGraphAddDownload qdrtGraphAddCopy qdrtGraphAddFill
 """.split()
 RUNTIME_CPP = r"((vtable|typeinfo|typeinfo name) for )?qd::rt::.*"
 RUNTIME_BYTES = 1500000

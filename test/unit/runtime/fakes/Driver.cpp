@@ -1,9 +1,12 @@
 // A stand-in for libcuda.so.1 and, built with FAKE_HIP, for libamdhip64: one device whose memory is the
 // host's and that runs the kernels of Samples.cpp. It refuses any module image but the text "good", and
-// reports launches of a grid deeper than 1 as failed.
+// reports launches of a grid deeper than 1 as failed. Streams carry work out at once; a captured one keeps it for its
+// graph. Launches fail on a thread whose context is another.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <vector>
 
 #ifdef FAKE_HIP
 #define DRIVER(cuda, hip) hip
@@ -14,7 +17,15 @@
 
 namespace {
 
-enum : int { success = 0, invalid = 1, outOfMemory = 2, badImage = 218, notFound = 500, launchFailed = 719 };
+enum : int {
+  success = 0,
+  invalid = 1,
+  outOfMemory = 2,
+  invalidContext = 201,
+  badImage = 218,
+  notFound = 500,
+  launchFailed = 719
+};
 constexpr size_t memoryBytes = size_t(1) << 30;
 
 enum class Kernel : uintptr_t { Scale = 1, Lanes, Wide };
@@ -25,8 +36,29 @@ template <typename T> T parameter(void **parameters, int index) {
   return value;
 }
 
-/// Between the two events of a launch.
-bool running = false;
+using Work = std::function<int()>;
+struct Graph {
+  std::vector<Work> work;
+};
+struct Stream {
+  Graph *captured = nullptr;
+};
+struct Event {
+  int launches = 0;
+};
+
+/// So far: what events take for time.
+int launches = 0;
+const void *const primary = reinterpret_cast<void *>(uintptr_t(7));
+thread_local const void *current = nullptr;
+
+int give(void *stream, Work work) {
+  Stream *to = static_cast<Stream *>(stream);
+  if (!to || !to->captured)
+    return work();
+  to->captured->work.push_back(std::move(work));
+  return success;
+}
 
 } // namespace
 
@@ -37,7 +69,10 @@ EXPORT int DRIVER(cuDeviceGetCount, hipGetDeviceCount)(int *count) {
 }
 
 #ifdef FAKE_HIP
-EXPORT int hipSetDevice(int) { return success; }
+EXPORT int hipSetDevice(int) {
+  current = primary;
+  return success;
+}
 EXPORT const char *hipGetErrorName(int code) {
   return code == badImage ? "hipErrorInvalidImage" : "hipErrorOther";
 }
@@ -75,7 +110,8 @@ EXPORT int cuDevicePrimaryCtxRetain(void **context, int device) {
 }
 EXPORT int cuDevicePrimaryCtxRelease_v2(int device) { return device == 40 ? success : invalid; }
 EXPORT int cuCtxSetCurrent(void *context) {
-  return context == reinterpret_cast<void *>(uintptr_t(7)) ? success : invalid;
+  current = context;
+  return success;
 }
 EXPORT int cuGetErrorName(int code, const char **name) {
   *name = code == badImage       ? "CUDA_ERROR_INVALID_PTX"
@@ -132,7 +168,62 @@ EXPORT int DRIVER(cuMemsetD8_v2, hipMemsetD8)(uint64_t to, unsigned char value, 
   std::memset(reinterpret_cast<void *>(to), value, bytes);
   return success;
 }
+
+EXPORT int DRIVER(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(uint64_t to, const void *from, size_t bytes, void *stream) {
+  return give(stream, [=] { return DRIVER(cuMemcpyHtoD_v2, hipMemcpyHtoD)(to, from, bytes); });
+}
+EXPORT int DRIVER(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void *to, uint64_t from, size_t bytes, void *stream) {
+  return give(stream, [=] { return DRIVER(cuMemcpyDtoH_v2, hipMemcpyDtoH)(to, from, bytes); });
+}
+EXPORT int DRIVER(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+  return give(stream, [=] { return DRIVER(cuMemcpyDtoD_v2, hipMemcpyDtoD)(to, from, bytes); });
+}
+EXPORT int DRIVER(cuMemsetD8Async, hipMemsetD8Async)(uint64_t to, unsigned char value, size_t bytes, void *stream) {
+  return give(stream, [=] { return DRIVER(cuMemsetD8_v2, hipMemsetD8)(to, value, bytes); });
+}
+EXPORT int DRIVER(cuStreamCreate, hipStreamCreateWithFlags)(void **stream, unsigned) {
+  *stream = new Stream;
+  return success;
+}
+EXPORT int DRIVER(cuStreamDestroy_v2, hipStreamDestroy)(void *stream) {
+  delete static_cast<Stream *>(stream);
+  return success;
+}
 EXPORT int DRIVER(cuStreamSynchronize, hipStreamSynchronize)(void *) { return success; }
+EXPORT int DRIVER(cuStreamQuery, hipStreamQuery)(void *) { return success; }
+EXPORT int DRIVER(cuStreamWaitEvent, hipStreamWaitEvent)(void *, void *, unsigned) { return success; }
+EXPORT int DRIVER(cuCtxSynchronize, hipDeviceSynchronize)() { return current == primary ? success : invalidContext; }
+
+EXPORT int DRIVER(cuStreamBeginCapture_v2, hipStreamBeginCapture)(void *stream, int mode) {
+  if (!stream || mode != 2)
+    return invalid;
+  static_cast<Stream *>(stream)->captured = new Graph;
+  return success;
+}
+EXPORT int DRIVER(cuStreamEndCapture, hipStreamEndCapture)(void *stream, void **graph) {
+  *graph = static_cast<Stream *>(stream)->captured;
+  static_cast<Stream *>(stream)->captured = nullptr;
+  return success;
+}
+EXPORT int DRIVER(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags)(void **executable, void *graph,
+                                                                            unsigned long long) {
+  *executable = new Graph(*static_cast<Graph *>(graph));
+  return success;
+}
+EXPORT int DRIVER(cuGraphLaunch, hipGraphLaunch)(void *executable, void *) {
+  for (Work &work : static_cast<Graph *>(executable)->work)
+    if (int code = work())
+      return code;
+  return success;
+}
+EXPORT int DRIVER(cuGraphDestroy, hipGraphDestroy)(void *graph) {
+  delete static_cast<Graph *>(graph);
+  return success;
+}
+EXPORT int DRIVER(cuGraphExecDestroy, hipGraphExecDestroy)(void *graph) {
+  delete static_cast<Graph *>(graph);
+  return success;
+}
 
 EXPORT int DRIVER(cuModuleLoadDataEx, hipModuleLoadDataEx)(void **module, const void *image,
                                                            unsigned numOptions, int *options, void **values) {
@@ -158,17 +249,23 @@ EXPORT int DRIVER(cuModuleGetFunction, hipModuleGetFunction)(void **function, vo
 }
 EXPORT int DRIVER(cuLaunchKernel, hipModuleLaunchKernel)(void *function, unsigned gridX, unsigned,
                                                          unsigned gridZ, unsigned blockX, unsigned, unsigned,
-                                                         unsigned, void *, void **parameters, void **) {
-  if (gridZ > 1 || !running)
+                                                         unsigned, void *stream, void **parameters, void **) {
+  if (current != primary)
+    return invalidContext;
+  if (gridZ > 1)
     return launchFailed;
   if (reinterpret_cast<uintptr_t>(function) == static_cast<uintptr_t>(Kernel::Scale)) {
     auto *x = parameter<float *>(parameters, 0), *y = parameter<float *>(parameters, 1);
     auto a = parameter<float>(parameters, 2);
     auto n = parameter<uint32_t>(parameters, 3);
-    for (uint32_t i = 0; i < n && i < gridX * blockX; ++i)
-      y[i] = x[i] * a;
-    return success;
+    return give(stream, [=] {
+      ++launches;
+      for (uint32_t i = 0; i < n && i < gridX * blockX; ++i)
+        y[i] = x[i] * a;
+      return success;
+    });
   }
+  ++launches;
   auto *x = parameter<double *>(parameters, 0), *y = parameter<double *>(parameters, 1);
   y[0] = x[0] * parameter<double>(parameters, 3);
   y[1] = static_cast<double>(parameter<int64_t>(parameters, 4));
@@ -183,20 +280,20 @@ EXPORT int DRIVER(cuLaunchCooperativeKernel, hipModuleLaunchCooperativeKernel)(
 }
 
 EXPORT int DRIVER(cuEventCreate, hipEventCreateWithFlags)(void **event, unsigned) {
-  *event = std::malloc(1);
+  *event = new Event;
   return success;
 }
-EXPORT int DRIVER(cuEventRecord, hipEventRecord)(void *, void *) {
-  running = !running;
+EXPORT int DRIVER(cuEventRecord, hipEventRecord)(void *event, void *) {
+  static_cast<Event *>(event)->launches = launches;
   return success;
 }
-EXPORT int DRIVER(cuEventSynchronize, hipEventSynchronize)(void *) { return running ? invalid : success; }
-EXPORT int DRIVER(cuEventElapsedTime, hipEventElapsedTime)(float *milliseconds, void *, void *) {
-  *milliseconds = 1.5f;
+EXPORT int DRIVER(cuEventSynchronize, hipEventSynchronize)(void *) { return success; }
+EXPORT int DRIVER(cuEventQuery, hipEventQuery)(void *) { return success; }
+EXPORT int DRIVER(cuEventElapsedTime, hipEventElapsedTime)(float *milliseconds, void *start, void *end) {
+  *milliseconds = 1.5f * static_cast<float>(static_cast<Event *>(end)->launches - static_cast<Event *>(start)->launches);
   return success;
 }
 EXPORT int DRIVER(cuEventDestroy_v2, hipEventDestroy)(void *event) {
-  std::free(event);
-  running = false;
+  delete static_cast<Event *>(event);
   return success;
 }
