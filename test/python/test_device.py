@@ -6,6 +6,7 @@ import unittest
 
 import numpy as np
 import qdc
+from qdc import arrays
 from qdc.errors import ArgumentError
 
 import kernels
@@ -110,6 +111,38 @@ class Buffers(unittest.TestCase):
         self.assertFalse(hasattr(x, "__cuda_array_interface__"))
         scalar = device.upload(np.array(5, np.int64))
         self.assertEqual(5, scalar.numpy())
+
+    def test_lent(self):
+        """NumPy sees a buffer's memory, and keeps it, whatever ends first."""
+        device = qdc.Device("cpu")
+        for see in (np.asarray, np.from_dlpack):
+            x = device.upload(np.arange(6, dtype=np.float32).reshape(2, 3))
+            seen = see(x)
+            device.load(kernels.SCALE)["scale"](6, 2, x, grid=1)
+            np.testing.assert_array_equal(seen, 2 * np.arange(6).reshape(2, 3))
+            x.close()
+            np.testing.assert_array_equal(seen, 2 * np.arange(6).reshape(2, 3))
+            if seen.flags.writeable:  # an older NumPy takes tensors for read-only
+                seen[0, 0] = 5
+            del x
+            gc.collect()
+            self.assertIn(seen[0, 0], (0, 5))
+        seen = np.from_dlpack(qdc.Device("cpu").upload(np.ones(3)))
+        gc.collect()
+        np.testing.assert_array_equal(seen, 1)
+        # Capsules that nobody takes, and takers that fail.
+        for _ in range(50):
+            device.allocate(3, "f32").__dlpack__()
+            with self.assertRaises((RuntimeError, BufferError, TypeError)):
+                np.from_dlpack(device.allocate(3, "bf16"))
+        del seen
+        gc.collect()
+        device.allocate(3, "f32").__dlpack__()
+        self.assertLess(len(arrays._lent), 3)
+        for name in kernels.COPYING:
+            if not name.startswith("cuda"):
+                with self.assertRaises(BufferError):
+                    qdc.Device(name).allocate(3, "f32").__dlpack__()
 
     def test_wrong(self):
         device, other = qdc.Device("cpu"), qdc.Device("cpu")

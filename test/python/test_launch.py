@@ -204,6 +204,40 @@ class Arguments(unittest.TestCase):
             with self.subTest(value=repr(value)[:60]):
                 self.refused("argument 'x' of kernel 'scale': .*" + text, 3, 2, value)
 
+    def test_anything(self):
+        """Whatever is handed in ends in a result or an error of this package, or in one that the value raises itself."""
+        class Raising:
+            def __getattr__(self, name):
+                raise RuntimeError(name)
+
+        class NoIndex:
+            def __index__(self):
+                return "x"
+
+            __float__ = __index__
+
+        values = [0, -1, 2**200, 1.5, float("nan"), True, None, "", "x", "\0", "\ud800", b"x", [], [1], (), {}, {1: 2}, set(),
+                  object(), type, len, lambda: 1, self.x, np.zeros((2, 2), np.int32), np.float32(3), np.array(5), np.array([None]),
+                  array.array("d", [1]), bytearray(8), Raising(), NoIndex(), qdc.f32, qdc, 1j, range(3), ..., np.bool_(True),
+                  np.datetime64("2020-01-01"), qdc.view(np.zeros(4, np.uint16), "bf16"), qdc.buffer("f32"), self.module]
+        device = self.module.device
+        for value in values:
+            for call in (lambda: self.kernel(value, 1.0, self.x.copy(), grid=1), lambda: self.kernel(1, value, self.x.copy(), grid=1),
+                         lambda: self.kernel(1, 1.0, value, grid=1), lambda: self.kernel(1, 1.0, self.x.copy(), grid=value),
+                         lambda: self.module[value], lambda: qdc.Device(value), lambda: qdc.Device("cpu", blocks=value),
+                         lambda: qdc.Device("cpu", threads=value), lambda: qdc.Device("interp", checks=value).load(kernels.SCALE),
+                         lambda: qdc.compile(value, "nvptx"), lambda: qdc.compile(kernels.SCALE, value),
+                         lambda: qdc.compile(kernels.SCALE, "nvptx", emit=value), lambda: qdc.compile(kernels.SCALE, "nvptx", blocks=value),
+                         lambda: qdc.compile(kernels.SCALE, "nvptx", name=value), lambda: qdc.compile(kernels.SCALE, "nvptx", bind=value),
+                         lambda: device.load(value), lambda: device.upload(value), lambda: device.allocate(4, value),
+                         lambda: device.allocate(value), lambda: device.allocate(2, "f32").upload(value)):
+                try:
+                    call()
+                except (qdc.Error, TypeError) as error:
+                    self.assertTrue(str(error))
+                except RuntimeError as error:
+                    self.assertIsInstance(value, Raising, error)
+
     def test_broken_protocols(self):
         class Broken:
             def __init__(self, interface):

@@ -227,6 +227,13 @@ def unsigned(value: Any, what: str, limit: int = 2**32 - 1) -> int:
     return number
 
 
+def flag(value: Any, what: str) -> bool:
+    """Something that is true or false."""
+    if not isinstance(value, (bool, int)):
+        raise ArgumentError("%s is true or false, got %s" % (what, value.__class__.__name__))
+    return bool(value)
+
+
 def text(value: Optional[bytes]) -> str:
     """A C string of a library."""
     return (value or b"").decode("utf-8", "replace")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes as c
 import sys
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .errors import ArgumentError
 from .types import ScalarType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, scalar_type
@@ -125,6 +125,63 @@ for _width, _type in ((16, f16), (32, f32), (64, f64)):
     _BY_CODE[2, _width] = _type
 
 
+class _Managed(c.Structure):
+    pass
+
+
+_DELETER = c.CFUNCTYPE(None, c.c_void_p)
+_Managed._fields_ = [("tensor", _Tensor), ("context", c.c_void_p), ("deleter", _DELETER)]
+
+
+class _ManagedVersioned(c.Structure):
+    """The form of DLPack 1.0, which tells whether the memory may be written."""
+    _fields_ = [("major", c.c_uint32), ("minor", c.c_uint32), ("context", c.c_void_p), ("deleter", _DELETER),
+                ("flags", c.c_uint64), ("tensor", _Tensor)]
+
+
+_NAMES = (b"dltensor", b"dltensor_versioned")
+_lent: Dict[int, List[Any]] = {}  # the capsule and what its tensor is made of, by the tensor's address
+
+
+@_DELETER
+def _give_back(managed: int) -> None:
+    _lent.pop(managed, None)
+
+
+def _name_of(capsule: Any) -> Optional[bytes]:
+    """The name of a capsule whose tensor has not been taken."""
+    valid = c.pythonapi.PyCapsule_IsValid
+    valid.restype, valid.argtypes = c.c_int, [c.py_object, c.c_char_p]
+    return next((name for name in _NAMES if valid(capsule, name)), None)
+
+
+def _sweep() -> None:
+    """Forgets tensors that nobody has taken and nobody can take any more. (A capsule's own destructor must not run Python:
+    it may come while an exception is on its way.)"""
+    for address, row in list(_lent.items()):
+        if row[0] is not None and sys.getrefcount(row[0]) == 2:  # the list's, and that of the call
+            if _name_of(row[0]):
+                _lent.pop(address, None)
+            else:
+                row[0] = None
+
+
+def lend(memory: Memory, address: int, kind: int, number: int, versioned: bool) -> Any:
+    """A DLPack capsule of memory on that device of a kind. What it is made of stays until the last taker is done."""
+    _sweep()
+    codes = {type: key for key, type in _BY_CODE.items() if key[0] != 1}
+    code, bits = codes[memory.type]
+    rank = len(memory.shape)
+    shape = (c.c_int64 * max(rank, 1))(*memory.shape)
+    tensor = _Tensor(address, _Device(kind, number), rank, code, bits, 1, shape, None, 0)
+    managed: Any = _ManagedVersioned(1, 0, None, _give_back, 0, tensor) if versioned else _Managed(tensor, None, _give_back)
+    make = c.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = c.py_object, [c.c_void_p, c.c_char_p, c.c_void_p]
+    capsule = make(c.addressof(managed), _NAMES[versioned], None)
+    _lent[c.addressof(managed)] = [capsule, managed, shape, memory]
+    return capsule
+
+
 def _of_dlpack(array: Any) -> Memory:
     """The capsule is not consumed: it gives the tensor back when it goes."""
     try:
@@ -136,11 +193,9 @@ def _of_dlpack(array: Any) -> Memory:
         raise
     except Exception as error:  # whatever the other library raises
         raise ArgumentError("%s gives no DLPack tensor (%s)" % (array.__class__.__name__, error)) from error
-    valid = c.pythonapi.PyCapsule_IsValid
-    valid.restype, valid.argtypes = c.c_int, [c.py_object, c.c_char_p]
     pointer = c.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = c.c_void_p, [c.py_object, c.c_char_p]
-    if not valid(capsule, b"dltensor"):
+    if _name_of(capsule) != _NAMES[0]:
         raise ArgumentError("%s gives a DLPack capsule that cannot be read" % array.__class__.__name__)
     tensor = _Tensor.from_address(pointer(capsule, b"dltensor"))
     place = _PLACES.get(tensor.device.type)

@@ -66,20 +66,20 @@ class Artifact:
 def source_of(source: Any, name: Optional[str]) -> Tuple[bytes, str]:
     """The bytes of a program and the name it goes by: text, bytecode, an artifact, a builder's module, or a file."""
     if isinstance(source, Artifact):
-        return source.data, name or source.name
+        return source.data, source.name if name is None else name
     if isinstance(source, os.PathLike):
         with open(source, "rb") as file:
-            return file.read(), name or os.fspath(source)
+            return file.read(), os.fsdecode(source) if name is None else name
     if hasattr(source, "to_qir"):
-        name = name or getattr(source, "name", None)
+        name = getattr(source, "name", None) if name is None else name
         source = source.to_qir()
     if isinstance(source, str):
         try:
-            return source.encode(), name or "<input>"
+            return source.encode(), "<input>" if name is None else name
         except UnicodeEncodeError:
             raise ArgumentError("the program is not valid Unicode") from None
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return bytes(source), name or "<input>"
+        return bytes(source), "<input>" if name is None else name
     raise ArgumentError("a program is text, bytes, a path, an artifact or a module, got %s" % source.__class__.__name__)
 
 
@@ -138,7 +138,7 @@ def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb
         except TypeError:
             raise ArgumentError("targets are a text or a list of texts, got %s" %
                                 targets.__class__.__name__) from None
-    if cache not in CACHES:
+    if not isinstance(cache, (str, type(None))) or cache not in CACHES:
         raise ArgumentError("cache is 'off', 'memory' or 'disk', got %r" % (cache,))
     options = _library.CompileOptions()
     library.qdcInitCompileOptionsSized(c.byref(options), c.sizeof(options))
@@ -146,7 +146,8 @@ def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb
     options.emit = _library.encode(emit, "emit")
     options.subgroupSize = _library.unsigned(subgroup_size, "subgroup_size")
     options.optLevel = _library.unsigned(opt_level, "opt_level", 3)
-    options.stripQir, options.statistics = bool(strip_qir), bool(statistics)
+    options.stripQir = _library.flag(strip_qir, "strip_qir")
+    options.statistics = _library.flag(statistics, "statistics")
     options.blocks, options.bind = blocks_text(blocks), bind_text(bind)
     options.divergent = _library.encode_optional(divergent, "divergent")
     options.remarks = _library.encode_optional(remarks, "remarks")

@@ -156,7 +156,8 @@ class Buffer:
     reads it."""
 
     def __init__(self, device: Device, shape: Tuple[int, ...], type: Any):
-        self._handle = c.c_void_p()
+        self._handle = self._kept = c.c_void_p()
+        self._is_lent = False
         self.device, self.shape, self.type = device, shape, type
         count = 1
         for extent in shape:
@@ -221,34 +222,53 @@ class Buffer:
     @property
     def __array_interface__(self) -> Any:
         """For NumPy, without a copy, where the host sees the memory."""
-        with self.device._lock:
-            address = self._library.qdrtBufferMap(self._open())
-        return self._interface(address if self.device._place == "cpu" else None, "the host")
+        return self._interface(self.device._place == "cpu", "the host")
 
     @property
     def __cuda_array_interface__(self) -> Any:
         """For CuPy, PyTorch and others, without a copy, on CUDA."""
-        place = self.device._place == "cuda" and self.device.name.startswith("cuda")
-        return self._interface(self._library.qdrtBufferAddress(self._open()) if place else None, "CUDA")
+        return self._interface(self.device.name.startswith("cuda"), "CUDA")
 
-    def _interface(self, address: Optional[int], place: str) -> Any:
+    def _lend(self) -> int:
+        """The address, which stays valid as long as this object lives, also after close()."""
+        with self.device._lock:
+            address = self._library.qdrtBufferAddress(self._open())
+            self._is_lent = True
+        return address
+
+    def _interface(self, is_there: bool, place: str) -> Any:
         codes = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "f16": "<f2", "f32": "<f4", "f64": "<f8"}
-        if address is None or self.type.name not in codes:
+        if not is_there or self.type.name not in codes:
             raise AttributeError("the buffer is not in memory of %s, or of a type that has no code there" % place)
-        return {"shape": self.shape, "typestr": codes[self.type.name], "data": (address, False), "version": 3,
+        return {"shape": self.shape, "typestr": codes[self.type.name], "data": (self._lend(), False), "version": 3,
                 "strides": None}
 
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        places = {"cpu": 1, "cuda": 2}
+        if self.device._place not in places or self.device.name.startswith("hip"):
+            raise BufferError("memory of device '%s' cannot be lent" % self.device.name)
+        return places[self.device._place], int(self.device.name.partition(":")[2] or 0) if self.device._place == "cuda" else 0
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, **_: Any) -> Any:
+        """For NumPy, PyTorch, JAX and others, without a copy, on host devices and CUDA. No work of this package is under
+        way on it, so no stream has to wait."""
+        from .arrays import lend
+        kind, number = self.__dlpack_device__()
+        return lend(self._qdc_memory(), self._lend(), kind, number, max_version is not None and max_version[0] >= 1)
+
     def close(self) -> None:
-        """Gives the memory back."""
+        """Gives the memory back; where others see it, when they are done."""
         with self.device._lock:
             handle, self._handle = self._handle, c.c_void_p()
-            if handle:
+            if handle and self._is_lent:
+                self._kept = handle
+            elif handle:
                 self._library.qdrtBufferFree(handle)
 
     def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle:
-            self._library.qdrtBufferFree(handle)
+        for handle in (getattr(self, "_handle", None), getattr(self, "_kept", None)):
+            if handle:
+                self._library.qdrtBufferFree(handle)
 
     def __len__(self) -> int:
         return self.shape[0] if self.shape else 1

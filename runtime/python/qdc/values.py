@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from .errors import ArgumentError
 from .text import literal, word
-from .types import ArrayType, ScalarType, VectorType, i1, i32, i64
+from .types import ArrayType, ScalarType, VectorType, i1, i32, i64, vector
 
 if TYPE_CHECKING:
     from .builder import Body
@@ -228,10 +228,10 @@ class Array(Value):
              lanes: int = 0) -> Value:
         """The element there, or `otherwise` where `where` is false; with `lanes`, so many scalars as a vector."""
         element = self.type.element
-        result = VectorType(self.type.scalar, literal(lanes, "lanes")) if lanes else element
+        result = vector(self.type.scalar, lanes) if literal(lanes, "lanes") else element
         text = "qd.load %s%s%s" % ("volatile " if volatile else "", self.text, self._subscripts(index))
-        if align:
-            text += " align(%d)" % literal(align, "align")
+        if literal(align, "align"):
+            text += " align(%d)" % align
         if where is not None:
             text += " if %s else %s" % (self.body.value(where, i1).text, self.body.value(otherwise, result).text)
         text += " : %s" % self.type
@@ -245,8 +245,8 @@ class Array(Value):
         else:
             value, of_vector = self.body.value(value, element), False
         text = "qd.store %s%s, %s%s" % ("volatile " if volatile else "", value.text, self.text, self._subscripts(index))
-        if align:
-            text += " align(%d)" % literal(align, "align")
+        if literal(align, "align"):
+            text += " align(%d)" % align
         if where is not None:
             text += " if %s" % self.body.value(where, i1).text
         self.body.emit(text + (" : %s -> %s" % (value.type, self.type) if of_vector else " : %s" % self.type))
