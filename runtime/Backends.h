@@ -32,6 +32,8 @@ struct VariantRequest {
   uint32_t optLevel = 2;
   /// Block sizes that differ from the program's own; "" for none.
   std::string blocks;
+  /// Arguments that are constants; "" for none.
+  std::string bind;
   /// Picks a variant out of a bundle.
   std::function<Expected<const Variant *>(const Bundle &)> match;
 };

@@ -31,12 +31,16 @@ qdrtStatus readOptions(const qdrtDeviceOptions *given, DeviceOptions &options) {
   if (!given)
     return QDRT_OK;
   // Smaller ones were never published.
-  if (given->structSize < sizeof *given || given->structSize > mostStructBytes)
+  constexpr size_t oldest = offsetof(qdrtDeviceOptions, bind);
+  if (given->structSize < oldest || given->structSize > mostStructBytes)
     return report(QDRT_INVALID, text("the options have a structSize of ", given->structSize,
                                      ", expected what qdrtInitDeviceOptions sets: ", sizeof *given));
   // Whoever sets what this library does not know expects an effect.
   const auto *bytes = reinterpret_cast<const char *>(given);
-  if (std::any_of(bytes + sizeof *given, bytes + given->structSize, [](char byte) { return byte != 0; }))
+  size_t size = std::min<size_t>(given->structSize, sizeof *given);
+  qdrtDeviceOptions known = {};
+  std::memcpy(&known, given, size);
+  if (std::any_of(bytes + size, bytes + given->structSize, [](char byte) { return byte != 0; }))
     return report(QDRT_INVALID, "the options set a field that this library does not know");
   if (given->optLevel > mostOptLevel)
     return report(QDRT_INVALID, text("the options ask for level ", given->optLevel, ", expected 0 to ", mostOptLevel));
@@ -47,6 +51,7 @@ qdrtStatus readOptions(const qdrtDeviceOptions *given, DeviceOptions &options) {
   options.threads = given->threads;
   options.checks = given->checks ? given->checks : "";
   options.blocks = given->blocks ? given->blocks : "";
+  options.bind = known.bind ? known.bind : "";
   return QDRT_OK;
 }
 

@@ -41,13 +41,13 @@ Expected<Compiler> load() {
   if (!error && compiler.apiVersion() != QDC_API_VERSION)
     return fail("the compiler library '", compiler.path, "' has interface version ", compiler.apiVersion(),
                 ", this runtime expects ", QDC_API_VERSION);
-  get(compiler.initCompileOptions, "qdcInitCompileOptions");
+  get(compiler.initCompileOptions, "qdcInitCompileOptionsSized");
   get(compiler.compile, "qdcCompile");
   get(compiler.resultOk, "qdcResultOk");
   get(compiler.resultData, "qdcResultData");
   get(compiler.resultDiagnostics, "qdcResultDiagnostics");
   get(compiler.resultFree, "qdcResultFree");
-  get(compiler.initHostOptions, "qdcInitHostOptions");
+  get(compiler.initHostOptions, "qdcInitHostOptionsSized");
   get(compiler.hostLoad, "qdcHostLoad");
   get(compiler.hostInterface, "qdcHostInterface");
   get(compiler.hostLaunch, "qdcHostLaunch");
@@ -71,16 +71,17 @@ Expected<const Compiler *> Compiler::get() {
 Expected<std::vector<uint8_t>> Compiler::compileToBundle(const std::vector<uint8_t> &qir,
                                                          const std::string &name, const std::string &targets,
                                                          unsigned subgroupSize, unsigned optLevel,
-                                                         const std::string &blocks, std::string &warnings) const {
+                                                         const std::string &blocks, const std::string &bind,
+                                                         std::string &warnings) const {
   qdcCompileOptions options = {};
-  options.structSize = sizeof options;
-  initCompileOptions(&options);
+  initCompileOptions(&options, sizeof options);
   options.targets = targets.c_str();
   options.emit = "qdb";
   options.subgroupSize = subgroupSize;
   options.optLevel = optLevel;
   options.stripQir = 1;
   options.blocks = blocks.c_str();
+  options.bind = bind.empty() ? nullptr : bind.c_str();
   qdcResult result = compile(qir.data(), qir.size(), name.c_str(), &options);
   if (!result)
     return fail("the compiler gave no result for '", name, "'");

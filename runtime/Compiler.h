@@ -12,13 +12,13 @@ namespace qd::rt {
 
 struct Compiler {
   decltype(&qdcApiVersion) apiVersion;
-  decltype(&qdcInitCompileOptions) initCompileOptions;
+  decltype(&qdcInitCompileOptionsSized) initCompileOptions;
   decltype(&qdcCompile) compile;
   decltype(&qdcResultOk) resultOk;
   decltype(&qdcResultData) resultData;
   decltype(&qdcResultDiagnostics) resultDiagnostics;
   decltype(&qdcResultFree) resultFree;
-  decltype(&qdcInitHostOptions) initHostOptions;
+  decltype(&qdcInitHostOptionsSized) initHostOptions;
   decltype(&qdcHostLoad) hostLoad;
   decltype(&qdcHostInterface) hostInterface;
   decltype(&qdcHostLaunch) hostLaunch;
@@ -31,10 +31,11 @@ struct Compiler {
   /// this code or the executable, in ../lib of either, or on the system's search path.
   static Expected<const Compiler *> get();
 
-  /// Compiles QIR text or bytecode to a bundle for `targets` ("nvptx:sm_90"), with the block sizes of `blocks`.
+  /// Compiles QIR text or bytecode to a bundle for `targets` ("nvptx:sm_90"), with the block sizes of `blocks`
+  /// and the constants of `bind`.
   Expected<std::vector<uint8_t>> compileToBundle(const std::vector<uint8_t> &qir, const std::string &name,
                                                  const std::string &targets, unsigned subgroupSize,
-                                                 unsigned optLevel, const std::string &blocks,
+                                                 unsigned optLevel, const std::string &blocks, const std::string &bind,
                                                  std::string &warnings) const;
 };
 

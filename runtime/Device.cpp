@@ -347,19 +347,22 @@ Expected<Variant> variantFor(const Program &program, const VariantRequest &reque
   std::string why = text("'", program.name, "' is no bundle, so it must be compiled");
   if (isBundle(program.bytes.data(), program.bytes.size())) {
     auto variant = take(program.bytes, bundle);
-    if (request.blocks.empty() && (variant || bundle.qir.empty()))
+    bool asIs = request.blocks.empty() && request.bind.empty();
+    if (asIs && (variant || bundle.qir.empty()))
       return variant;
     if (bundle.qir.empty())
-      return fail("'", program.name, "' holds no QIR, which other block sizes are compiled from");
-    why = request.blocks.empty() ? text(variant.message(), "; so its QIR must be compiled")
-                                 : text("other block sizes than those of '", program.name, "' must be compiled");
+      return fail("'", program.name, "' holds no QIR, which other block sizes ",
+                  request.bind.empty() ? "" : "and bound arguments ", "are compiled from");
+    why = asIs ? text(variant.message(), "; so its QIR must be compiled")
+               : text("other block sizes ", request.bind.empty() ? "" : "and bound arguments ", "than those of '",
+                      program.name, "' must be compiled");
     qir = &bundle.qir;
   }
   auto compiler = Compiler::get();
   if (!compiler)
     return fail(why, ", and ", compiler.message());
   auto compiled = (*compiler)->compileToBundle(*qir, program.name, request.targets, request.subgroupSize,
-                                               request.optLevel, request.blocks, warnings);
+                                               request.optLevel, request.blocks, request.bind, warnings);
   if (!compiled)
     return compiled.error();
   Bundle made;

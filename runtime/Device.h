@@ -120,6 +120,8 @@ struct DeviceOptions {
   std::string checks;
   /// Block sizes of resizable kernels, "sum=128,scan=32x8": programs are compiled for them where they are loaded.
   std::string blocks;
+  /// Scalar arguments that are constants, "n=1024,scan.step=2": as `blocks`. They leave the interface.
+  std::string bind;
 };
 
 /// The largest grid and block that a device launches.

@@ -225,7 +225,9 @@ Error DriverDevice::synchronize() {
 Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
   std::string warnings;
   auto variant =
-      variantFor(program, {name(), facts.target, options.subgroupSize, options.optLevel, options.blocks, match}, warnings);
+      variantFor(program,
+                 {name(), facts.target, options.subgroupSize, options.optLevel, options.blocks, options.bind, match},
+                 warnings);
   if (!variant)
     return variant.error();
 

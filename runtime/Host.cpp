@@ -243,14 +243,14 @@ public:
     }
     std::string deviceName = name();
     qdcHostOptions hostOptions = {};
-    hostOptions.structSize = sizeof hostOptions;
-    compiler.initHostOptions(&hostOptions);
+    compiler.initHostOptions(&hostOptions, sizeof hostOptions);
     hostOptions.device = deviceName.c_str();
     hostOptions.subgroupSize = options.subgroupSize;
     hostOptions.optLevel = options.optLevel;
     hostOptions.threads = options.threads;
     hostOptions.checks = options.checks.empty() ? nullptr : options.checks.c_str();
     hostOptions.blocks = options.blocks.c_str();
+    hostOptions.bind = options.bind.empty() ? nullptr : options.bind.c_str();
     char *diagnostics = nullptr;
     qdcHostModule handle =
         compiler.hostLoad(source->data(), source->size(), program.name.c_str(), &hostOptions, &diagnostics);

@@ -74,6 +74,8 @@ typedef struct qdrtDeviceOptions {
   uint32_t threads;      /* of the cpu device; 0 for one a processor */
   const char *checks;    /* of interp, by commas: as `qdc-run --check`; null for its default set */
   const char *blocks;    /* block sizes of resizable kernels in threads, "sum=128,scan=32x8"; null for the kernels' own */
+  const char *bind;      /* scalar arguments that are constants, "n=1024,KERNEL.scale=0.5"; a name alone is of every kernel
+                            that has it. Bound arguments leave the interface: launches do not pass them */
 } qdrtDeviceOptions;
 
 /* Fills in the defaults; `structSize` is the caller's sizeof. */

@@ -135,6 +135,11 @@ const OptionRow optionTable[] = {
        o.deviceOptions.blocks += (o.deviceOptions.blocks.empty() ? "" : ",") + value;
        return Error::success();
      }},
+    {"bind", OptionRow::Required, false,
+     [](Options &o, const std::string &value) {
+       o.deviceOptions.bind += (o.deviceOptions.bind.empty() ? "" : ",") + value;
+       return Error::success();
+     }},
     {"occupancy", OptionRow::None, false,
      [](Options &o, const std::string &) {
        o.occupancy = true;
@@ -293,6 +298,8 @@ where it runs:
   -kernel=NAME          the kernel, where the file has several
   -grid=X[,Y,Z]         blocks to run; the block's size is the kernel's own
   -block=NAME=X[xY[xZ]] another block size for a resizable kernel, compiled on the spot
+  -bind=NAME=VALUE      makes a scalar argument a constant of the compiled kernel; KERNEL.NAME is of that kernel
+                        alone. It is not given again among the arguments
   --occupancy           prints how many blocks of the kernel run at once on the device, and launches nothing
   --launches=LIST       many launches of the file's kernels instead: a line of the file LIST each, with its
                         -kernel, -grid, NAME=VALUE, -out and -expect. Prints a line for each, "passed: KERNEL"

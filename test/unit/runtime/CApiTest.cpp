@@ -223,6 +223,19 @@ TEST_F(CApiTest, OptionsAndProperties) {
   newer.later = 1;
   EXPECT_EQ(qdrtDeviceOpen("cpu", &newer.known, &other), QDRT_INVALID);
   EXPECT_STREQ(qdrtErrorText(), "the options set a field that this library does not know");
+  options.bind = "n=4";
+  ASSERT_EQ(qdrtDeviceOpen("cpu", &options, &other), QDRT_OK) << qdrtErrorText();
+  qdrtModule none;
+  EXPECT_EQ(qdrtModuleLoad(other, "good", 4, "f.qir", &none), QDRT_FAILED);
+  EXPECT_STREQ(qdrtErrorText(), "'f.qir' does not compile for cpu:\nerror: nothing binds n=4");
+  qdrtDeviceClose(other);
+  // What an older program has.
+  options.structSize = offsetof(qdrtDeviceOptions, bind);
+  ASSERT_EQ(qdrtDeviceOpen("cpu", &options, &other), QDRT_OK) << qdrtErrorText();
+  EXPECT_EQ(qdrtModuleLoad(other, "good", 4, "f.qir", &none), QDRT_OK) << qdrtErrorText();
+  qdrtModuleFree(none);
+  qdrtDeviceClose(other);
+  options.structSize = sizeof options;
   options.optLevel = 4;
   EXPECT_EQ(qdrtDeviceOpen("cpu", &options, &other), QDRT_INVALID);
   options.structSize = 0;

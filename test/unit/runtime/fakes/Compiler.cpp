@@ -29,7 +29,7 @@ char *copyString(const std::string &text) { return strdup(text.c_str()); }
 
 uint32_t qdcApiVersion(void) { return QDC_API_VERSION; }
 
-void (qdcInitCompileOptions)(qdcCompileOptions *options) { options->optLevel = 2; }
+void qdcInitCompileOptionsSized(qdcCompileOptions *options, uint32_t) { options->optLevel = 2; }
 
 qdcResult qdcCompile(const void *, size_t, const char *name, const qdcCompileOptions *options) {
   return new qdcResult_{std::string(name) + ":1:1: error: nothing compiles for " + options->targets + "\n"};
@@ -42,12 +42,16 @@ const void *qdcResultData(qdcResult, size_t *size) {
 const char *qdcResultDiagnostics(qdcResult result) { return result->diagnostics.c_str(); }
 void qdcResultFree(qdcResult result) { delete result; }
 
-void (qdcInitHostOptions)(qdcHostOptions *options) { options->optLevel = 2; }
+void qdcInitHostOptionsSized(qdcHostOptions *options, uint32_t) { options->optLevel = 2; }
 
 qdcHostModule qdcHostLoad(const void *qir, size_t size, const char *name, const qdcHostOptions *options,
                           char **diagnostics) {
   if (isBad(qir, size)) {
     *diagnostics = copyString(std::string(name) + ":1:1: error: bad program");
+    return nullptr;
+  }
+  if (options->bind) {
+    *diagnostics = copyString(std::string("error: nothing binds ") + options->bind);
     return nullptr;
   }
   return new qdcHostModule_{options->device};
