@@ -93,7 +93,7 @@ class Writer:
     def branch(self, depth, nesting):
         self.block(depth, nesting)
         if self.random.random() < 0.4:
-            if self.loops:
+            if self.loops and self.random.random() < 0.8:
                 self.put(depth, self.pick("break", "continue"))
             elif self.random.random() < 0.5:
                 self.put(depth, "return %s & 1023" % self.value(1))

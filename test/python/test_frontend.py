@@ -99,15 +99,29 @@ def logic(v):
 
 
 def returns_from_loops(v):
-    found = -1
-    for i in range(50):
+    for i in range(2, 50):
         for j in range(50):
-            if i * j == v + 6 and i > 1:
-                found = i * 100 + j
+            if i * j == v + 6:
+                return i * 100 + j
+            if j > i:
                 break
-        if found >= 0:
-            break
-    return found
+    if v > 30:
+        while True:
+            v -= 7
+            if v < 20:
+                return v
+    return -1
+
+
+def pairs_from_loops(v):
+    def find(n):
+        for f in FACTORS:
+            if n % f == 0:
+                return f, n // f
+        return 1, n
+
+    a, b = find(v + 1)
+    return a * 1000 + b
 
 
 def closures(v):
@@ -119,7 +133,7 @@ def closures(v):
     return add(add(SCALE))
 
 
-FUNCTIONS = (early, loops, tuples, static, closures, logic, returns_from_loops)
+FUNCTIONS = (early, loops, tuples, static, closures, logic, returns_from_loops, pairs_from_loops)
 
 
 def over(function):

@@ -78,6 +78,8 @@ class Exits:
                 self.refuse(statement.orelse[0], "'else' of a loop is not supported")
             ends = leaves(statement.body, (ast.Break, ast.Return))
             returns = leaves(statement.body, (ast.Return,))
+            statement.gives = returns and any(isinstance(s, ast.Return) and s.value is not None
+                                              for inner in statement.body for s in ast.walk(inner))
             statement.exit = ".break%d" % next(self.numbers) if ends else None
             statement.body = self.rewrite(statement.body, statement.exit or ".none", ())
             if ends:
@@ -85,7 +87,6 @@ class Exits:
             out.append(statement)
             if returns:
                 leave = self.test(".returned", [ast.copy_location(ast.Return(None), statement)], statement, False)
-                leave.body[0].again = True
                 return out + self.rewrite([leave] + rest, loop, skips)
         return out
 
@@ -98,12 +99,10 @@ class Exits:
     def leave(self, statement, loop, skips):
         out = [self.assign(skip, True, statement) for skip in skips]
         if isinstance(statement, ast.Return):
-            if loop:
-                if statement.value is not None:
-                    self.refuse(statement, "'return' of a value inside a loop is not supported: set a variable, and break")
-                out += [self.assign(".returned", True, statement), self.assign(loop, True, statement)]
-            elif statement.value is not None:
+            if statement.value is not None:
                 out.append(self.assign(".value", statement.value, statement))
+            if loop:
+                out += [self.assign(".returned", True, statement), self.assign(loop, True, statement)]
         elif not loop:
             self.refuse(statement, "'%s' outside of a loop" % type(statement).__name__.lower())
         elif isinstance(statement, ast.Break):

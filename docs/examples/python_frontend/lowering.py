@@ -23,6 +23,9 @@ OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mu
 MAX_DEPTH = 40  # of calls inside each other
 
 
+UNSET = object()
+
+
 class Function:
     """A Python function as a kernel sees it: its tree, its file, and what it can name."""
 
@@ -60,6 +63,7 @@ class Scope:
 
     def __init__(self, file, lookup):
         self.locals, self.file, self.lookup = {}, file, lookup
+        self.given = UNSET  # what the function has last returned
 
 
 def assigned(node_or_list):
@@ -245,6 +249,8 @@ class Lowering(Expressions):
             if isinstance(value, list):
                 value = tuple(value)
             self.scope.locals[target.id] = value
+            if target.id == ".value":
+                self.scope.given = value
         elif isinstance(target, (ast.Tuple, ast.List)):
             if not isinstance(value, (tuple, list)):
                 self.fail(target, "expected a tuple of %d values, found %s" % (len(target.elts), self.describe(value)))
@@ -341,7 +347,27 @@ class Lowering(Expressions):
             self.fail(node, "'%s' is %s on one way and %s on the other; a local has one type: convert one, as in f32(x)" % (
                 name, self.describe(a), self.describe(b)))
 
+    def expect_value(self, node):
+        """A loop that returns a value hands it on from its first round: its type is found by a round that is thrown away."""
+        if not node.gives or not self.is_gone(self.scope.locals.get(".value", UNSET)):
+            return
+        body, scope = self.body, self.scope
+        kept = body._constant_lines, body._constants, body._taken, scope.given
+        body._constant_lines, body._constants, body._taken = list(kept[0]), dict(kept[1]), dict(kept[2])
+        scope.given, node.gives = UNSET, False
+        try:
+            self.trace(lambda: getattr(self, "do_" + type(node).__name__)(node))
+            found = scope.given
+        finally:
+            node.gives = True
+            body._constant_lines, body._constants, body._taken, scope.given = kept
+        if found is not UNSET:
+            if flatten(found) is None:
+                self.fail(node, "a loop returns %s, expected values" % self.describe(found))
+            self.scope.locals[".value"] = self.zeros(found)
+
     def do_While(self, node):
+        self.expect_value(node)
         test = node.test
         if node.exit:
             stop = ast.copy_location(ast.UnaryOp(ast.Not(), ast.Name(node.exit, ast.Load())), node)
@@ -412,6 +438,7 @@ class Lowering(Expressions):
                 before[name] = Undefined(name)
 
     def do_For(self, node):
+        self.expect_value(node)
         rows = [node.target] + node.body
         kind, values = self.iterable(node.iter)
         if kind == "static":
@@ -496,7 +523,6 @@ class Lowering(Expressions):
         self.branch(node, inside, step, lambda: None)
 
 
-UNSET = object()
 WORDS = {ast.ClassDef: "class", ast.AsyncFunctionDef: "async def", ast.ImportFrom: "from", ast.AsyncFor: "async for",
          ast.AsyncWith: "async with", ast.Delete: "del"}
 

@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "errors": ("ArgumentError", "CompileError", "DeviceError", "Diagnostic", "Error", "LaunchError", "LibraryError"),
+    "streams": ("Event", "Graph", "Prepared", "Stream"),
     "types": ("ArrayType", "ScalarType", "VectorType", "bf16", "buffer", "f16", "f32", "f64", "i1", "i16", "i32", "i64", "i8",
               "private", "shared", "vector"),
     "values": ("Array", "Value"),
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from .device import Buffer, Device, Kernel, Module, devices
     from .errors import ArgumentError, CompileError, DeviceError, Diagnostic, Error, LaunchError, LibraryError
     from .interface import KernelInterface, Parameter
+    from .streams import Event, Graph, Prepared, Stream
     from .types import (ArrayType, ScalarType, VectorType, bf16, buffer, f16, f32, f64, i1, i16, i32, i64, i8, private,
                         shared, vector)
     from .values import Array, Value

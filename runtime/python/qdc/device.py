@@ -12,6 +12,7 @@ from .arrays import Memory, memory_of
 from .compiler import Blocks, blocks_text, source_of
 from .errors import ArgumentError, CompileError, DeviceError, Diagnostic, Error, LaunchError, parse_diagnostics
 from .interface import Grid, KernelInterface, Parameter, closest, grid_extents, parse_interface
+from .streams import Event, Graph, Prepared, Stream
 from .types import scalar_type
 
 
@@ -114,6 +115,23 @@ class Device:
         buffer = Buffer(self, memory.shape, memory.type)
         buffer.upload(array)
         return buffer
+
+    def stream(self, native: Optional[int] = None) -> Stream:
+        """An order in which to carry out work; `native` is a CUstream or hipStream_t of other code to share."""
+        return Stream(self, native)
+
+    def event(self) -> Event:
+        """A point in a stream's work, once it is recorded."""
+        return Event(self)
+
+    def graph(self) -> Graph:
+        """Launches and copies to be given to a stream by one call."""
+        return Graph(self)
+
+    def synchronize(self) -> None:
+        """Waits for all work of all streams of the device."""
+        self._check_open()
+        _check(self._library, self._library.qdrtDeviceSynchronize(self._handle), LaunchError)
 
     def close(self) -> None:
         """Ends the use of the device; what was made of it can no longer be used."""
@@ -377,29 +395,76 @@ class Kernel:
                 raise ArgumentError("kernel '%s' belongs to a module that is closed" % self.name)
             yield self.module._library
 
+    def fit(self, args: Any, named: Mapping[str, Any]) -> List[Any]:
+        """The arguments in order: bits of scalars, and memory with its extents."""
+        interface = self.interface
+        return [interface.fit(i, value) for i, value in enumerate(interface.order(args, named))]
+
+    @staticmethod
+    def put(slot: Any, parameter: Parameter, value: Any) -> Optional[Memory]:
+        """Writes an argument for the runtime, but for where its memory is, which is returned."""
+        slot.type = _library.TYPES[parameter.type.name]
+        if not parameter.is_buffer:
+            slot.bits = value
+            return None
+        memory, shape = value
+        slot.lanes, slot.rank = parameter.lanes if parameter.lanes > 1 else 0, parameter.rank
+        slot.extents = tuple(shape) + (1,) * (3 - len(shape))
+        return memory
+
+    def put_in_place(self, slot: Any, memory: Memory) -> bool:
+        """Writes where the memory is; false where the device does not reach it and a copy would do."""
+        device = self.module.device
+        if memory.buffer is not None:
+            buffer = memory.buffer
+            if buffer.device is not device:
+                raise ArgumentError("a buffer of device '%s', launched on '%s'" % (buffer.device.name, device.name))
+            slot.kind, slot.buffer = _library.BUFFER, buffer._open().value
+        elif memory.place == device._place:
+            if memory.stream:
+                _wait_for_stream(device, memory.stream)
+            slot.kind, slot.pointer = _library.POINTER, memory.address
+        elif memory.place != "cpu":
+            raise ArgumentError("the array lies on a GPU, which device '%s' does not reach" % device.name)
+        else:
+            return False
+        return True
+
+    def prepare(self, *args: Any, grid: Grid, **named: Any) -> Prepared:
+        """The kernel with its arguments, checked once and launched as often as one likes, also without waiting: see
+        `qdc.Stream` and `qdc.Graph`."""
+        return Prepared(self, args, named, grid)
+
     def __call__(self, *args: Any, grid: Grid, **named: Any) -> float:
         interface = self.interface
         self.module.device._check_open()
-        values = interface.order(args, named)
-        fitted = [interface.fit(i, value) for i, value in enumerate(values)]
+        fitted = self.fit(args, named)
         extents = (c.c_uint32 * 3)(*grid_extents(grid))
         interface.check_overlaps(fitted)
         seconds = c.c_double()
+        arguments = (_library.Argument * len(fitted))()
+        copied = []
+        for number, (slot, parameter) in enumerate(zip(arguments, interface.parameters)):
+            memory = self.put(slot, parameter, fitted[number])
+            if memory is not None:
+                try:
+                    if not self.put_in_place(slot, memory):
+                        copied.append((slot, parameter, memory))
+                except Error as error:
+                    raise ArgumentError("argument '%s' of kernel '%s': %s" % (parameter.name, self.name, error)) from error
         with contextlib.ExitStack() as stack:
             copies = _Copies(self.module.device, stack)
-            arguments = (_library.Argument * len(fitted))()
-            for slot, parameter, value in zip(arguments, interface.parameters, fitted):
-                slot.type = _library.TYPES[parameter.type.name]
-                if not parameter.is_buffer:
-                    slot.bits = value
-                    continue
-                memory, shape = value
-                slot.lanes, slot.rank = parameter.lanes if parameter.lanes > 1 else 0, parameter.rank
-                slot.extents = tuple(shape) + (1,) * (3 - len(shape))
+            for slot, parameter, memory in copied:
                 try:
                     copies.place(slot, memory, parameter)
                 except Error as error:
                     raise ArgumentError("argument '%s' of kernel '%s': %s" % (parameter.name, self.name, error)) from error
+            if any(slot.kind == _library.BUFFER for slot in arguments):
+                # Nobody closes a buffer meanwhile.
+                stack.enter_context(self.module.device._lock)
+                for value in fitted:
+                    if isinstance(value, tuple) and value[0].buffer is not None:
+                        value[0].buffer._open()
             library = stack.enter_context(self._ready())
             _check(library, library.qdrtLaunch(self._handle, extents, arguments, len(fitted), c.byref(seconds)), LaunchError)
             copies.bring_back()
@@ -410,7 +475,7 @@ class Kernel:
 
 
 class _Copies:
-    """Hands arrays to a launch: by their address where the device reaches it, else by a buffer for the time of it."""
+    """Buffers for the time of a launch, for arrays whose memory the device does not reach."""
 
     def __init__(self, device: Device, stack: contextlib.ExitStack):
         self.device, self.stack = device, stack
@@ -419,20 +484,6 @@ class _Copies:
 
     def place(self, slot: Any, memory: Memory, parameter: Parameter) -> None:
         device = self.device
-        if memory.buffer is not None:
-            buffer = memory.buffer
-            if buffer.device is not device:
-                raise ArgumentError("a buffer of device '%s', launched on '%s'" % (buffer.device.name, device.name))
-            self.stack.enter_context(device._lock)
-            slot.kind, slot.buffer = _library.BUFFER, buffer._open().value
-            return
-        if memory.place == device._place:
-            if memory.place == "cuda":
-                _wait_for_stream(memory.stream)
-            slot.kind, slot.pointer = _library.POINTER, memory.address
-            return
-        if memory.place != "cpu":
-            raise ArgumentError("the array lies on a GPU, which device '%s' does not reach" % device.name)
         key = (memory.address, memory.bytes)
         buffer = self.made.get(key)
         if buffer is None:
@@ -454,16 +505,8 @@ class _Copies:
                 buffer._handle, 0, memory.address, memory.bytes), DeviceError)
 
 
-def _wait_for_stream(stream: Optional[int]) -> None:
+def _wait_for_stream(device: Device, stream: int) -> None:
     """What other libraries have queued for an array is done before a launch reads it. Streams are as in
-    `__cuda_array_interface__`: None and 0 for nothing to wait for, 1 and 2 for the default ones."""
-    if not stream:
-        return
-    try:
-        cuda = c.CDLL("libcuda.so.1")
-    except OSError as error:
-        raise DeviceError("the array's stream cannot be waited for: %s" % error) from None
-    cuda.cuStreamSynchronize.argtypes = [c.c_void_p]
-    status = cuda.cuStreamSynchronize(stream)
-    if status:
-        raise DeviceError("the array's stream cannot be waited for: CUDA's error %d" % status)
+    `__cuda_array_interface__`: 1 and 2 are the default ones."""
+    with Stream(device, stream) as wrapped:
+        wrapped.synchronize()

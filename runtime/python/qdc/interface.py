@@ -62,16 +62,21 @@ class KernelInterface:
             raise ArgumentError("kernel '%s' takes %d arguments (%s), got %d" % (
                 self.name, len(self.parameters), ", ".join(self._names), len(args)))
         for name, value in named.items():
-            if name not in self._names:
-                raise ArgumentError("kernel '%s' has no parameter '%s'%s" % (self.name, name, closest(name, self._names)))
-            if values[self._names[name]] is not missing:
+            number = self.number(name)
+            if values[number] is not missing:
                 raise ArgumentError("argument '%s' of kernel '%s' is given twice" % (name, self.name))
-            values[self._names[name]] = value
+            values[number] = value
         absent = [p.name for p, value in zip(self.parameters, values) if value is missing]
         if absent:
             raise ArgumentError("kernel '%s' takes %d arguments, missing: %s" % (
                 self.name, len(self.parameters), ", ".join(absent)))
         return values
+
+    def number(self, name: str) -> int:
+        """The place of a parameter."""
+        if name not in self._names:
+            raise ArgumentError("kernel '%s' has no parameter '%s'%s" % (self.name, name, closest(name, self._names)))
+        return self._names[name]
 
     def fit(self, number: int, value: Any) -> Any:
         """The bits of a scalar argument, or the memory of an array with its extents in elements."""
