@@ -79,6 +79,40 @@ add_library(qd_absent_targets STATIC ${absent_source})
 target_link_libraries(qd_absent_targets PRIVATE qd_llvm)
 target_link_libraries(qd_llvm_archives INTERFACE qd_absent_targets)
 
+# lld was made for a process of its own: each link resets all of LLVM's command-line options and registers all targets
+# again, under the hands of threads that generate code. Its calls are led elsewhere: no option is ever set from a link, so
+# there is nothing to reset, and whoever registers a target first registers all of them once, before anybody looks one up.
+set(registered ${LLVM_NATIVE_ARCH}AsmParser)
+foreach(target AMDGPU NVPTX ${LLVM_NATIVE_ARCH})
+  foreach(part TargetInfo Target TargetMC AsmPrinter)
+    list(APPEND registered ${target}${part})
+  endforeach()
+endforeach()
+if(NOT LLVM_NATIVE_ARCH STREQUAL "AMDGPU")
+  list(APPEND registered AMDGPUAsmParser)
+endif()
+set(reset _ZN4llvm2cl25ResetAllOptionOccurrencesEv)
+set(wrap_text "#include <mutex>\nextern \"C\" {\nvoid __wrap_${reset}() {}\n")
+set(register_text "")
+set(wrapped ${reset})
+foreach(name ${registered})
+  string(APPEND wrap_text "void __real_LLVMInitialize${name}();\n")
+  string(APPEND register_text "  __real_LLVMInitialize${name}();\n")
+  list(APPEND wrapped LLVMInitialize${name})
+endforeach()
+string(APPEND wrap_text "}\nstatic void registerAll() {\n${register_text}}\n"
+                        "static void registerOnce() {\n  static std::once_flag once;\n  std::call_once(once, registerAll);\n}\n"
+                        "extern \"C\" {\n")
+foreach(name ${registered})
+  string(APPEND wrap_text "void __wrap_LLVMInitialize${name}() { registerOnce(); }\n")
+endforeach()
+string(APPEND wrap_text "}\n")
+set(wrap_source ${PROJECT_BINARY_DIR}/LinkerCalls.cpp)
+file(CONFIGURE OUTPUT ${wrap_source} CONTENT "${wrap_text}")
+target_sources(qd_absent_targets PRIVATE ${wrap_source})
+list(TRANSFORM wrapped PREPEND "-Wl,--wrap=")
+target_link_options(qd_llvm_archives INTERFACE ${wrapped})
+
 # SPIR-V: the headers, and SPIRV-Tools as archives for validation and disassembly.
 find_path(SPIRV_HEADERS_INCLUDE spirv/unified1/spirv.hpp11)
 find_path(SPIRV_TOOLS_INCLUDE spirv-tools/libspirv.h)

@@ -3,7 +3,6 @@
 #include "codegen/AMDGCN.h"
 
 #include "codegen/AMDGCNCodeObject.h"
-#include "codegen/OptionLock.h"
 #include "codegen/TargetMachine.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -64,7 +63,6 @@ Expected<std::unique_ptr<TargetMachine>> createAMDGCNMachine(const Target &targe
   if (!llvmTarget)
     return createStringError(error);
 
-  auto lock = lockOptionsForUse();
   std::optional<CodeGenOptLevel> level = CodeGenOpt::getLevel(int(optLevel));
   std::unique_ptr<TargetMachine> machine(
       llvmTarget->createTargetMachine(Triple(tripleText), target.chip->name, getFeatures(target), TargetOptions(),

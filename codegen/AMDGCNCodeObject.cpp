@@ -2,8 +2,6 @@
 
 #include "codegen/AMDGCNCodeObject.h"
 
-#include "codegen/OptionLock.h"
-
 #include "lld/Common/Driver.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -15,6 +13,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+#include <mutex>
 
 using namespace llvm;
 using ELFFile = object::ELFFile<object::ELF64LE>;
@@ -85,8 +84,10 @@ Expected<std::string> linkAMDGCN(StringRef object) {
   std::string messages;
   raw_string_ostream stream(messages);
   {
+    // lld keeps its state in globals: one link at a time.
+    static std::mutex mutex;
     static bool isUsable = true;
-    auto lock = lockOptionsForReset();
+    std::lock_guard<std::mutex> lock(mutex);
     if (!isUsable)
       return createStringError("lld failed earlier in this process and cannot run again");
     lld::Result result = lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});

@@ -9,7 +9,6 @@
 #include "codegen/Codegen.h"
 #include "codegen/Interface.h"
 #include "codegen/LoopHint.h"
-#include "codegen/OptionLock.h"
 #include "codegen/SelectLast.h"
 #include "codegen/TargetMachine.h"
 #include "codegen/lower/GPUEmitter.h"
@@ -45,7 +44,6 @@ static void setKernelAttributes(llvm::Function &function, KernelOp kernel, const
 
 /// Kernels call nothing, so only function passes have work to do.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
-  auto lock = lockOptionsForUse();
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager callGraph;

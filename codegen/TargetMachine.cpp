@@ -3,7 +3,6 @@
 #include "codegen/TargetMachine.h"
 
 #include "codegen/AMDGCN.h"
-#include "codegen/OptionLock.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -45,7 +44,6 @@ static Expected<std::unique_ptr<TargetMachine>> createNVPTXMachine(const Target 
   const llvm::Target *registered = TargetRegistry::lookupTarget(triple, error);
   if (!registered)
     return createStringError(error);
-  auto lock = lockOptionsForUse();
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Strict;
   return std::unique_ptr<TargetMachine>(
@@ -77,7 +75,6 @@ Expected<std::string> runCodeGenerator(Module &module, TargetMachine &machine, C
   SmallString<0> output;
   raw_svector_ostream stream(output);
   legacy::PassManager passes;
-  auto lock = lockOptionsForUse();
   bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, fileType, /*DisableVerify=*/true);
   if (!unsupported)
     passes.run(module);

@@ -1,5 +1,6 @@
 // Times distinct kernels compiled by one thread and by several:  bench-threads TARGET [KERNELS] [THREADS]
-// Prints kernels a second of both, their ratio, and the memory that the process holds after each.
+// Prints kernels a second of both, their ratio, and the memory that the process holds after each. Where a machine is busy
+// with something else, the processor time of a kernel and how often a thread waited for another tell more.
 
 #include "compiler/Compiler.h"
 
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -31,7 +33,23 @@ static std::string makeKernel(unsigned number) {
   return text;
 }
 
-static double compileAll(const char *target, unsigned first, unsigned count, unsigned numThreads) {
+namespace {
+struct Times {
+  double perSecond, processorMs, waits;
+};
+} // namespace
+
+static rusage measureUse() {
+  rusage use;
+  getrusage(RUSAGE_SELF, &use);
+  return use;
+}
+
+static double getMs(const rusage &use) {
+  return 1e3 * double(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-3 * double(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+}
+
+static Times compileAll(const char *target, unsigned first, unsigned count, unsigned numThreads) {
   std::atomic<unsigned> next{0};
   auto work = [&] {
     qd::CompileOptions options;
@@ -45,6 +63,7 @@ static double compileAll(const char *target, unsigned first, unsigned count, uns
       }
     }
   };
+  rusage before = measureUse();
   auto start = std::chrono::steady_clock::now();
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < numThreads; ++i)
@@ -52,7 +71,9 @@ static double compileAll(const char *target, unsigned first, unsigned count, uns
   work();
   for (std::thread &thread : threads)
     thread.join();
-  return count / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  rusage after = measureUse();
+  return {count / seconds, (getMs(after) - getMs(before)) / count, double(after.ru_nvcsw - before.ru_nvcsw) / count};
 }
 
 static double measureMiB() {
@@ -72,9 +93,11 @@ int main(int argc, char **argv) {
   }
   unsigned count = argc > 2 ? std::atoi(argv[2]) : 1000, threads = argc > 3 ? std::atoi(argv[3]) : 2;
   compileAll(argv[1], 0, 20, threads);
-  double one = compileAll(argv[1], 100, count, 1);
+  Times one = compileAll(argv[1], 100, count, 1);
   double memory = measureMiB();
-  double several = compileAll(argv[1], 100 + count, count, threads);
-  std::printf("%s: one thread %.1f a second, %u threads %.1f, ratio %.2f; %.0f MiB after, %.0f MiB after both\n", argv[1],
-              one, threads, several, several / one, memory, measureMiB());
+  Times several = compileAll(argv[1], 100 + count, count, threads);
+  std::printf("%s: one thread %.1f a second, %u threads %.1f, ratio %.2f; processor %.2f and %.2f ms a kernel, %.2f and %.2f "
+              "waits; %.0f MiB after, %.0f MiB after both\n",
+              argv[1], one.perSecond, threads, several.perSecond, several.perSecond / one.perSecond, one.processorMs,
+              several.processorMs, one.waits, several.waits, memory, measureMiB());
 }
