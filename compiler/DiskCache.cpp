@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -132,7 +131,16 @@ std::optional<std::string> DiskCache::load(const CacheKey &key) {
 
 void DiskCache::store(const CacheKey &key, StringRef bytes) {
   uint64_t size = sizeof(Header) + bytes.size();
-  if (size > limit || llvm::sys::fs::create_directories(folder, true, llvm::sys::fs::owner_all) || !reserve(size))
+  if (size > limit || llvm::sys::fs::create_directories(folder, true, llvm::sys::fs::owner_all))
+    return;
+  // Stores take turns, so that the count holds for all files that are there. The kernel drops the lock of a process that
+  // dies. Where files cannot be locked, the limit may be exceeded by what is being written.
+  File usage(open((folder + "/usage").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!usage)
+    return;
+  while (flock(usage.get(), LOCK_EX) && errno == EINTR)
+    ;
+  if (!reserve(usage.get(), size))
     return;
   std::string path = folder + "/" + temporaryPrefix.str() + "XXXXXX";
   bool isWritten = false;
@@ -172,22 +180,16 @@ static bool writeUsage(int file, const CacheUsage &usage) {
 }
 
 /// Counts an entry of `size` bytes before it is there, and makes room for it.
-bool DiskCache::reserve(uint64_t size) {
-  File file(open((folder + "/usage").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file)
-    return false;
-  // The kernel drops the lock of a process that dies. Where files cannot be locked, counts may be off.
-  while (flock(file.get(), LOCK_EX) && errno == EINTR)
-    ;
+bool DiskCache::reserve(int file, uint64_t size) {
   CacheUsage usage;
-  bool isKnown = readUsage(file.get(), usage);
+  bool isKnown = readUsage(file, usage);
   if (!isKnown || usage.bytes + size > limit)
     tidy(usage, size);
   usage.bytes += size;
   ++usage.stores;
   usage.hits += hits.exchange(0);
   usage.misses += misses.exchange(0);
-  return writeUsage(file.get(), usage);
+  return writeUsage(file, usage);
 }
 
 /// Counts a load at once if nobody else is at it, and later otherwise.
@@ -233,14 +235,11 @@ static void forEachFile(const std::string &folder, Visit visit) {
 /// Counts anew, removes what dead processes left, and the entries that were not used for longest, until there is room
 /// for `size` bytes and some more.
 void DiskCache::tidy(CacheUsage &usage, uint64_t size) {
-  constexpr time_t longestWrite = 600;
   std::vector<Entry> entries;
   usage.bytes = 0;
-  time_t now = time(nullptr);
   forEachFile(folder, [&](StringRef name, const struct stat &status) {
     if (name.starts_with(temporaryPrefix)) {
-      if (status.st_mtime + longestWrite < now)
-        unlink((folder + "/" + name.str()).c_str());
+      unlink((folder + "/" + name.str()).c_str());
       return;
     }
     usage.bytes += status.st_size;

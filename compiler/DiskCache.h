@@ -43,7 +43,7 @@ public:
 
 private:
   std::string getPath(const CacheKey &key) const;
-  bool reserve(uint64_t size);
+  bool reserve(int file, uint64_t size);
   void tidy(CacheUsage &usage, uint64_t size);
   void note(bool isHit);
 
