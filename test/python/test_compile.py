@@ -1,4 +1,5 @@
 """Compiling: artifacts, diagnostics as values, and options that are wrong."""
+import array
 import os
 import random
 import subprocess
@@ -55,6 +56,36 @@ class Artifacts(unittest.TestCase):
             qdc.compile(text, "nvptx", blocks={"nothing": 64})
 
 
+    def test_variants(self):
+        artifact = qdc.compile(kernels.SCALE, ["nvptx:sm_90", "amdgcn:gfx942"], statistics=True)
+        self.assertEqual(["nvptx:sm_90@32", "amdgcn:gfx942@64"], [v.target for v in artifact.variants])
+        for variant in artifact.variants:
+            self.assertIn(variant.code, artifact.data)
+            self.assertIn("scale", variant.interface)
+            self.assertIn("instructions", variant.statistics)
+
+    def test_bind(self):
+        bound = qdc.compile(kernels.SCALE, "nvptx", emit="qir", bind={"n": 1024, "scale.k": 0.5})
+        self.assertIn("1024", bound.text)
+        with self.assertRaisesRegex(qdc.CompileError, "nothing"):
+            qdc.compile(kernels.SCALE, "nvptx", bind={"nothing": 1})
+        x = array.array("f", [1, 2, 3, 4])
+        qdc.Device("cpu", bind={"n": 3, "k": 2.5}).load(kernels.SCALE)["scale"](x, grid=1)
+        self.assertEqual([2.5, 5, 7.5, 4], list(x))
+
+    def test_cache(self):
+        with tempfile.TemporaryDirectory() as folder:
+            found = [qdc.compile(kernels.SCALE, "nvptx", cache="disk", cache_folder=folder) for _ in range(2)]
+            self.assertEqual([False, True], [artifact.cached for artifact in found])
+            self.assertEqual(found[0].data, found[1].data)
+
+    def test_limits(self):
+        here = qdc.compile(kernels.SCALE, "nvptx", emit="ptx")
+        self.assertEqual(here.data, qdc.compile(kernels.SCALE, "nvptx", emit="ptx", isolate=True).data)
+        with self.assertRaisesRegex(qdc.CompileError, "time|limit"):
+            qdc.compile(kernels.SCALE, "nvptx", emit="ptx", time_limit=0.001)
+
+
 class Diagnostics(unittest.TestCase):
     def test_places(self):
         with self.assertRaises(qdc.CompileError) as caught:
@@ -101,6 +132,12 @@ class Mistakes(unittest.TestCase):
                 (dict(source="", targets="nvptx", opt_level="2"), "opt_level is an integer"),
                 (dict(source="", targets="nvptx", blocks=3), "blocks maps"),
                 (dict(source="", targets="nvptx", blocks={"a": -1}), "a block size is from 0"),
+                (dict(source="", targets="nvptx", cache="yes"), "cache is"),
+                (dict(source="", targets="nvptx", bind=[1]), "bind maps"),
+                (dict(source="", targets="nvptx", bind={"n": "1"}), "bound to a number"),
+                (dict(source="", targets="nvptx", time_limit=-1), "time_limit is from"),
+                (dict(source="", targets="nvptx", memory_limit=1.5), "memory_limit is an integer"),
+                (dict(source="", targets="nvptx", isolate="x"), "isolate is true or false"),
                 (dict(source="", targets="nvptx", name=b"x"), "name is a text")):
             with self.subTest(**arguments), self.assertRaisesRegex((qdc.Error, TypeError), text):
                 qdc.compile(**arguments)

@@ -1,5 +1,8 @@
 """The example frontend: Python's meaning of statements and expressions, on devices, and errors with their lines."""
 import math
+import os
+import subprocess
+import sys
 import unittest
 
 import numpy as np
@@ -21,6 +24,20 @@ class Examples(unittest.TestCase):
             for check in examples.CHECKS:
                 with self.subTest(device=device, check=check.__name__):
                     check(device, np.random.default_rng(2))
+
+    def test_subgroups(self):
+        """The same kernels where subgroups are of other sizes."""
+        for name, size in (("cpu", 4), ("cpu", 64), ("interp", 8), ("sim:gfx1100", 64)):
+            device = qdc.Device(name, subgroup_size=size)
+            for check in examples.CHECKS:
+                with self.subTest(device=name, size=size, check=check.__name__):
+                    check(device, np.random.default_rng(4))
+        if any("llvmpipe" in entry.text for entry in qdc.devices()):
+            for width in ("128", "512"):
+                done = subprocess.run([sys.executable, "-m", "python_frontend", "vulkan"], stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, universal_newlines=True, env=dict(
+                                          os.environ, PYTHONPATH=os.pathsep.join(sys.path), LP_NATIVE_VECTOR_WIDTH=width))
+                self.assertEqual(0, done.returncode, done.stdout)
 
     def test_targets(self):
         for target, emit in (("nvptx:sm_90", "ptx"), ("amdgcn:gfx942", "hsaco"), ("spirv@32", "spirv")):

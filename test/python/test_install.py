@@ -1,7 +1,6 @@
 """`pip install` of the folder, into an environment of its own and without a network."""
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 import venv

@@ -28,7 +28,8 @@ class CompileOptions(c.Structure):
     _fields_ = [("structSize", c.c_uint32), ("targets", c.c_char_p), ("emit", c.c_char_p),
                 ("subgroupSize", c.c_uint32), ("optLevel", c.c_uint32), ("stripQir", c.c_uint32),
                 ("blocks", c.c_char_p), ("divergent", c.c_char_p), ("remarks", c.c_char_p), ("statistics", c.c_uint32),
-                ("cache", c.c_uint32), ("cacheFolder", c.c_char_p), ("cacheBytes", c.c_uint64), ("bind", c.c_char_p)]
+                ("cache", c.c_uint32), ("cacheFolder", c.c_char_p), ("cacheBytes", c.c_uint64), ("bind", c.c_char_p),
+                ("isolate", c.c_uint32), ("timeLimit", c.c_uint32), ("memoryLimit", c.c_uint32)]
 
 
 class Diagnostic(c.Structure):
@@ -43,7 +44,7 @@ class Variant(c.Structure):
 
 class DeviceOptions(c.Structure):
     _fields_ = [("structSize", c.c_uint32), ("subgroupSize", c.c_uint32), ("optLevel", c.c_uint32),
-                ("threads", c.c_uint32), ("checks", c.c_char_p), ("blocks", c.c_char_p)]
+                ("threads", c.c_uint32), ("checks", c.c_char_p), ("blocks", c.c_char_p), ("bind", c.c_char_p)]
 
 
 class DeviceProperties(c.Structure):

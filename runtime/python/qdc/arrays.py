@@ -116,7 +116,7 @@ class _Tensor(c.Structure):
                 ("strides", c.POINTER(c.c_int64)), ("offset", c.c_uint64)]
 
 
-_PLACES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}
+_PLACES = {1: "cpu", 2: "cuda", 3: "cpu", 10: "cuda", 11: "cpu", 13: "cuda"}  # of CUDA and of HIP, which are never both here
 _BY_CODE = {(6, 8): i1, (4, 16): bf16}
 for _code in (0, 1):
     for _width, _type in ((8, i8), (16, i16), (32, i32), (64, i64)):

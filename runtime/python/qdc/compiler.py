@@ -117,7 +117,8 @@ CACHES = {None: 0, "off": 1, "memory": 2, "disk": 3}
 def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb", name: Optional[str] = None,
             subgroup_size: int = 0, opt_level: int = 2, strip_qir: bool = False, blocks: Blocks = None, bind: Bind = None,
             divergent: Optional[str] = None, remarks: Optional[str] = None, statistics: bool = False,
-            cache: Optional[str] = None, cache_folder: Any = None) -> Artifact:
+            cache: Optional[str] = None, cache_folder: Any = None, isolate: bool = False, time_limit: float = 0,
+            memory_limit: int = 0) -> Artifact:
     """Compiles a program for one target or several.
 
     `source` is QIR as text or bytecode, a path to a file of it, or a module of `qdc.Builder`. `targets` are as on the
@@ -126,7 +127,8 @@ def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb
     --help` has the list). `blocks` gives resizable kernels their block sizes: {"sum": 128, "scan": (32, 8)}. `bind` makes
     scalar arguments constants: {"n": 1024, "scale.k": 0.5}. `divergent` is "error", "warn" or "allow", `remarks` "expand";
     `statistics` counts instructions, for `Variant.statistics`. `cache` is "off", "memory" or "disk", and by default what
-    the environment says.
+    the environment says. `isolate` compiles in a child process, the program qdc beside the library, so that not even a
+    crash of the compiler ends this one; `time_limit` in seconds and `memory_limit` in MiB do so too, and end it.
 
     Raises `CompileError`, with the diagnostics, where the program or the target is at fault.
     """
@@ -153,6 +155,9 @@ def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb
     options.remarks = _library.encode_optional(remarks, "remarks")
     options.cache = CACHES[cache]
     options.cacheFolder = _library.encode_optional(cache_folder, "cache_folder")
+    options.isolate = _library.flag(isolate, "isolate")
+    options.timeLimit = _milliseconds(time_limit)
+    options.memoryLimit = _library.unsigned(memory_limit, "memory_limit")
     result = library.qdcCompile(data, len(data), _library.encode(name, "name"), c.byref(options))
     try:
         said = _diagnostics(library, result)
@@ -165,6 +170,12 @@ def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb
                         _variants(library, result), bool(library.qdcResultIsCached(result)))
     finally:
         library.qdcResultFree(result)
+
+
+def _milliseconds(seconds: Any) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds <= 4e6:
+        raise ArgumentError("time_limit is from 0 to 4000000 seconds, got %r" % (seconds,))
+    return max(int(seconds * 1000), 1) if seconds else 0
 
 
 SEVERITIES = {1: "error", 2: "warning", 3: "remark", 4: "note"}

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from . import _library
 from .arrays import Memory, memory_of
-from .compiler import Blocks, blocks_text, source_of
+from .compiler import Bind, Blocks, bind_text, blocks_text, source_of
 from .errors import ArgumentError, CompileError, DeviceError, Diagnostic, Error, LaunchError, parse_diagnostics
 from .interface import Grid, KernelInterface, Parameter, closest, grid_extents, parse_interface
 from .streams import Event, Graph, Prepared, Stream
@@ -50,12 +50,12 @@ class Device:
     lists them.
 
     `subgroup_size` is in lanes, 0 for the device's own; `threads` bounds those of the cpu device; `checks` are the
-    interpreter's ("all", "none" or a list as in `qdc-run --check`); `blocks` gives resizable kernels their block sizes.
-    Used by many threads at a time; launches of one module wait for each other.
+    interpreter's ("all", "none" or a list as in `qdc-run --check`); `blocks` gives resizable kernels their block sizes,
+    and `bind` makes scalar arguments constants, {"n": 1024, "scale.k": 0.5}, which launches then do not pass. Used by many threads at a time; launches of one module wait for each other.
     """
 
     def __init__(self, name: str = "cpu", *, subgroup_size: int = 0, opt_level: int = 2, threads: int = 0,
-                 checks: Optional[str] = None, blocks: Blocks = None):
+                 checks: Optional[str] = None, blocks: Blocks = None, bind: Bind = None):
         self._handle = c.c_void_p()
         encoded = _library.encode(name, "a device's name")
         library = self._library = _library.runtime()
@@ -65,7 +65,7 @@ class Device:
         options.optLevel = _library.unsigned(opt_level, "opt_level", 3)
         options.threads = _library.unsigned(threads, "threads", 4096)
         options.checks = _library.encode_optional(checks, "checks")
-        options.blocks = blocks_text(blocks)
+        options.blocks, options.bind = blocks_text(blocks), bind_text(bind)
         self._lock = threading.RLock()
         self._parts: Any = weakref.WeakSet()
         status = library.qdrtDeviceOpen(encoded, c.byref(options), c.byref(self._handle))
