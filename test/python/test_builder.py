@@ -1,4 +1,5 @@
 """Building kernels: every op of the table compiles, values compute what Python computes, and mistakes are refused."""
+import contextlib
 import os
 import re
 import unittest
@@ -296,6 +297,10 @@ class Mistakes(unittest.TestCase):
                 (lambda: qdc.vector("f32", 5), "2, 3, 4, 8 or 16")):
             with self.subTest(text=text), self.assertRaisesRegex(qdc.ArgumentError, text):
                 build()
+        with contextlib.ExitStack() as stack, self.assertRaisesRegex(qdc.Error, "nested"):
+            for _ in range(5000):
+                stack.enter_context(other.if_(other.i < 3))
+            qdc.compile(module, "nvptx")
         with self.assertRaises(AttributeError):
             k.subgroup.nothing
         with self.assertRaises(AttributeError):

@@ -3,6 +3,7 @@ import gc
 import random
 import threading
 import unittest
+import weakref
 
 import numpy as np
 import qdc
@@ -216,6 +217,21 @@ class Ends(unittest.TestCase):
                 for place in order:
                     things[place] = None
                     gc.collect()
+
+    def test_no_cycles(self):
+        """Modules, buffers and devices go with their last user, without the collector."""
+        gc.disable()
+        try:
+            device = qdc.Device("cpu")
+            module = device.load(kernels.SCALE)
+            kernel = module["scale"]
+            prepared = kernel.prepare(1, 2, device.allocate(1, "f32"), grid=1)
+            graph = device.graph().add(prepared)
+            things = [weakref.ref(thing) for thing in (device, module, kernel, prepared, graph)]
+            del device, module, kernel, prepared, graph
+            self.assertEqual([None] * len(things), [thing() for thing in things])
+        finally:
+            gc.enable()
 
     def test_threads(self):
         """Launches, copies and ends of many threads at once end in results or errors."""

@@ -155,4 +155,7 @@ class Builder:
     def to_qir(self) -> str:
         """The module as text."""
         tables = ["qd.constant @%s %s\n" % (name, text) for text, (_, name) in self._tables.items()]
-        return "\n".join(tables + [part._write() for part in self._parts])
+        try:
+            return "\n".join(tables + [part._write() for part in self._parts])
+        except RecursionError:
+            raise ArgumentError("regions are nested too deep") from None

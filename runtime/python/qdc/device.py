@@ -305,25 +305,25 @@ class Module:
         self._library = device._library
         self._lock = threading.RLock()
         self.diagnostics: List[Diagnostic] = parse_diagnostics(_library.text(self._library.qdrtModuleWarnings(handle)))
-        interfaces = parse_interface(_library.text(self._library.qdrtModuleInterface(handle)))
-        self._kernels: Dict[str, Kernel] = {}
-        for name, interface in interfaces.items():
+        # Kernels refer to their module, and are made when they are asked for: so a module goes with its last user.
+        self._kernels: Dict[str, Tuple[KernelInterface, Any]] = {}
+        for name, interface in parse_interface(_library.text(self._library.qdrtModuleInterface(handle))).items():
             kernel = c.c_void_p()
             _check(self._library, self._library.qdrtModuleGetKernel(handle, name.encode(), c.byref(kernel)), DeviceError)
-            self._kernels[name] = Kernel(self, interface, kernel)
+            self._kernels[name] = interface, kernel
         device._parts.add(self)
 
     @property
     def kernels(self) -> Mapping[str, Kernel]:
         """All kernels by name."""
-        return dict(self._kernels)
+        return {name: Kernel(self, *entry) for name, entry in self._kernels.items()}
 
     def __getitem__(self, name: str) -> Kernel:
-        kernel = self._kernels.get(name) if isinstance(name, str) else None
-        if kernel is None:
+        entry = self._kernels.get(name) if isinstance(name, str) else None
+        if entry is None:
             raise ArgumentError("the module has no kernel %r%s; it has %s" % (
                 name, closest(name, self._kernels), ", ".join(self._kernels) or "none"))
-        return kernel
+        return Kernel(self, *entry)
 
     def __contains__(self, name: object) -> bool:
         return name in self._kernels
