@@ -27,6 +27,8 @@ def parse(function):
         raise qdc.CompileError("the source of '%s' cannot be read by itself (%s)" % (function.__name__, error)) from None
     indent = len(lines[0]) - len(lines[0].lstrip())
     for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and type(node.slice).__name__ == "Index":
+            node.slice = node.slice.value  # as Python 3.8 has it
         if hasattr(node, "lineno"):
             node.lineno += start - 1
             node.col_offset += indent

@@ -44,7 +44,8 @@ class Diagnostic:
         self.notes: List[Diagnostic] = list(notes)
 
     def _head(self) -> str:
-        place = "" if self.file is None else "%s:%s:%s: " % (self.file, self.line, self.column)
+        place = "".join("%s:" % part for part in (self.file, self.line, self.column) if part is not None)
+        place += " " if place else ""
         text = "%s%s: %s" % (place, self.severity, self.message)
         if self.source is not None:
             text += "\n" + self.source
