@@ -1,4 +1,5 @@
 """The example frontend: Python's meaning of statements and expressions, on devices, and errors with their lines."""
+import inspect
 import math
 import os
 import subprocess
@@ -487,6 +488,30 @@ class Errors(unittest.TestCase):
             outside(np.zeros(5), grid=1)
         with self.assertRaises(qdc.DeviceError):
             outside(np.zeros(5, np.float32), grid=1, device="nothing")
+
+
+class Anything(unittest.TestCase):
+    def test_functions_of_python(self):
+        """Functions that were never meant for it are refused at their lines, or compile."""
+        import bisect, colorsys, copy, difflib, fractions, heapq, random, statistics, textwrap  # noqa: E401
+        from python_frontend.kernel import parse
+        from python_frontend.lowering import Function, Lowering
+        count = 0
+        for module in (bisect, colorsys, copy, difflib, fractions, heapq, random, statistics, textwrap):
+            owners = [module] + [value for value in vars(module).values() if inspect.isclass(value)]
+            for function in filter(inspect.isfunction, (value for owner in owners for value in vars(owner).values())):
+                for type in (i32, f32, buffer(f32)):
+                    count += 1
+                    module_text = qdc.Builder()
+                    try:
+                        node, file = parse(function)
+                        types = {argument.arg: type for argument in node.args.args}
+                        built = module_text.kernel("k", types, 32)
+                        Lowering(built).run_kernel(Function(function, node, file), {name: built[name] for name in types})
+                        qdc.compile(module_text, "nvptx", emit="qir")
+                    except qdc.Error as error:
+                        self.assertTrue(str(error))
+        self.assertGreater(count, 300)
 
 
 def descend(v):

@@ -15,6 +15,12 @@ from .types import ScalarType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, scala
 
 _INTEGERS = {1: i8, 2: i16, 4: i32, 8: i64}
 _FLOATS = {2: f16, 4: f32, 8: f64}
+_NATIVE = "<" if sys.byteorder == "little" else ">"
+# Codes of array interfaces. Single bytes have no order, but some libraries write one.
+_CODES = {order + "b1": i1 for order in "|<>="}
+_CODES.update((order + kind + "1", i8) for order in "|<>=" for kind in "iu")
+_CODES.update(("%s%s%d" % (order, kind, size), _INTEGERS[size]) for order in (_NATIVE, "=") for kind in "iu" for size in (2, 4, 8))
+_CODES.update(("%sf%d" % (order, size), type) for order in (_NATIVE, "=") for size, type in _FLOATS.items())
 
 
 class Memory:
@@ -68,17 +74,14 @@ def _check_order(shape: Tuple[int, ...], strides: Any, size: int, what: str) -> 
 
 def _type_of(typestr: Any, array: Any) -> ScalarType:
     """The type for a code such as "<f4"."""
+    found = _CODES.get(typestr) if isinstance(typestr, str) else None
+    if found is not None:
+        return found
+    if isinstance(typestr, str) and _CODES.get("|" + typestr[1:], _CODES.get(_NATIVE + typestr[1:])):
+        raise ArgumentError("an array of foreign byte order ('%s')" % typestr)
     name = getattr(getattr(array, "dtype", None), "name", None)
     if name == "bfloat16":
         return bf16
-    if isinstance(typestr, str) and len(typestr) > 2 and typestr[2:].isdigit():
-        order, kind, size = typestr[0], typestr[1], int(typestr[2:])
-        found = i1 if (kind, size) == ("b", 1) else _INTEGERS.get(size) if kind in "iu" else \
-            _FLOATS.get(size) if kind == "f" else None
-        if found and size > 1 and order not in ("|", "=", "<" if sys.byteorder == "little" else ">"):
-            raise ArgumentError("an array of foreign byte order ('%s')" % typestr)
-        if found:
-            return found
     raise ArgumentError("an array of dtype %s, expected bool, integers of 8 to 64 bits, float16, bfloat16, float32 or "
                         "float64" % (name or repr(typestr)))
 
