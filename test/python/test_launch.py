@@ -109,13 +109,30 @@ qd.kernel @corner(%x: !qd.buffer<?x?xf32>, %s: !qd.buffer<i32>) block(1) {
             def __dlpack__(self, **options):
                 return self.array.__dlpack__(**options)
 
+        class Older(Lent):
+            def __dlpack__(self):
+                return self.array.__dlpack__()
+
         x = np.ones(4, np.float32)
         kernel(4, 3, Lent(x), grid=1)
-        np.testing.assert_array_equal(x, 3)
+        kernel(4, 2, Older(x), grid=1)
+        np.testing.assert_array_equal(x, 6)
         with self.assertRaisesRegex(qdc.ArgumentError, "not contiguous"):
             kernel(2, 3, Lent(x[::2]), grid=1)
         with self.assertRaisesRegex(qdc.ArgumentError, "elements are f64, expected f32"):
             kernel(2, 3, Lent(np.ones(4)), grid=1)
+        fixed = np.ones(4, np.float32)
+        fixed.flags.writeable = False
+        with self.assertRaisesRegex(qdc.ArgumentError, "read-only|readonly"):
+            kernel(2, 3, Lent(fixed), grid=1)
+
+        class OnGpu:
+            __cuda_array_interface__ = {"shape": (4,), "typestr": "<f4", "data": (4096, False), "version": 3}
+
+        with self.assertRaisesRegex(qdc.ArgumentError, "argument 'x' of kernel 'scale': the array lies on a GPU"):
+            kernel(2, 3, OnGpu(), grid=1)
+        with self.assertRaisesRegex(qdc.ArgumentError, "lies on a GPU"):
+            kernel.module.device.upload(OnGpu())
         with self.assertRaisesRegex(qdc.ArgumentError, "type code 5"):
             kernel(2, 3, Lent(np.ones(4, complex)), grid=1)
 

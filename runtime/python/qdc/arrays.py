@@ -188,19 +188,29 @@ def lend(memory: Memory, address: int, kind: int, number: int, versioned: bool) 
 def _of_dlpack(array: Any) -> Memory:
     """The capsule is not consumed: it gives the tensor back when it goes."""
     try:
-        device = array.__dlpack_device__()[0] if hasattr(array, "__dlpack_device__") else 1
-        # On CUDA the default stream is to wait for what the array's library has queued.
-        on_cuda = _PLACES.get(int(device)) == "cuda"
-        capsule = array.__dlpack__(stream=1) if on_cuda else array.__dlpack__()
+        kind = int(array.__dlpack_device__()[0]) if hasattr(array, "__dlpack_device__") else 1
+        # On a GPU the default stream, 1 on CUDA and 0 on HIP, is to wait for what the array's library has queued.
+        stream = None if _PLACES.get(kind) != "cuda" else 0 if kind == 10 else 1
+        options = {} if stream is None else {"stream": stream}
+        try:
+            capsule = array.__dlpack__(max_version=(1, 0), **options)
+        except TypeError:  # from before versions
+            capsule = array.__dlpack__(**options)
     except ArgumentError:
         raise
     except Exception as error:  # whatever the other library raises
         raise ArgumentError("%s gives no DLPack tensor (%s)" % (array.__class__.__name__, error)) from error
     pointer = c.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = c.c_void_p, [c.py_object, c.c_char_p]
-    if _name_of(capsule) != _NAMES[0]:
+    name, readonly = _name_of(capsule), False
+    if name == _NAMES[1]:
+        managed = _ManagedVersioned.from_address(pointer(capsule, name))
+        tensor, readonly = managed.tensor, bool(managed.flags & 1)
+        name = name if managed.major == 1 else None
+    elif name:
+        tensor = _Tensor.from_address(pointer(capsule, name))
+    if name is None:
         raise ArgumentError("%s gives a DLPack capsule that cannot be read" % array.__class__.__name__)
-    tensor = _Tensor.from_address(pointer(capsule, b"dltensor"))
     place = _PLACES.get(tensor.device.type)
     if place is None:
         raise ArgumentError("a DLPack tensor on a device of kind %d, expected the CPU or CUDA" % tensor.device.type)
@@ -210,8 +220,8 @@ def _of_dlpack(array: Any) -> Memory:
             tensor.code, tensor.bits, tensor.lanes))
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     _check_order(shape, [tensor.strides[i] for i in range(tensor.ndim)] if tensor.strides else None, 1, "the tensor")
-    return Memory((tensor.data or 0) + tensor.offset, shape, type, False, place, (array, capsule),
-                  stream=1 if place == "cuda" else None)
+    return Memory((tensor.data or 0) + tensor.offset, shape, type, readonly, place, (array, capsule),
+                  stream=stream)
 
 
 # ---- Python's buffer protocol -----------------------------------------------------------------------------------
