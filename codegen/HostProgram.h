@@ -14,6 +14,8 @@
 #include "llvm/Support/Error.h"
 #include <array>
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace qd {
 
@@ -28,11 +30,20 @@ struct HostArg {
   int64_t getExtent(unsigned dim, unsigned rank) const { return rank == 1 ? count : extents[dim]; }
 };
 
+/// Keeps machine code for other processes; thread-safe. A key is all that the code depends on but the compiler's build.
+class CodeStore {
+public:
+  virtual ~CodeStore() = default;
+  virtual std::optional<std::string> load(llvm::StringRef key) = 0;
+  virtual void store(llvm::StringRef key, llvm::StringRef code) = 0;
+};
+
 struct HostOptions {
   unsigned optLevel = 2;
   unsigned threads = 0;      ///< cpu: worker threads; 0 for one a processor
   std::string cpu = {};      ///< cpu: as in CodegenOptions; this machine must run its code
   std::string checks;        ///< interp: comma-separated names, "all", or "" for the default set
+  std::shared_ptr<CodeStore> store = nullptr; ///< cpu: null for none
 };
 
 /// A module made ready for one executor. `launch` runs all blocks of a grid to their end; an error is the

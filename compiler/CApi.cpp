@@ -5,6 +5,7 @@
 #include "compiler/Compiler.h"
 #include "compiler/Session.h"
 #include "compiler/Pipeline.h"
+#include "compiler/ResultCache.h"
 #include "compiler/qdc.h"
 
 #include "codegen/HostProgram.h"
@@ -235,6 +236,13 @@ static bool load(qdcHostModule_ &host, StringRef qir, StringRef name, const qdcH
   hostOptions.optLevel = std::min(options.optLevel, 3u);
   hostOptions.threads = options.threads;
   hostOptions.checks = options.checks ? options.checks : "";
+  if (target->getBackend() == qd::Backend::CPU) {
+    qd::CompileOptions caching;
+    caching.cache = qd::CachePolicy(options.cache);
+    caching.cacheFolder = options.cacheFolder ? options.cacheFolder : "";
+    caching.cacheBytes = options.cacheBytes;
+    hostOptions.store = qd::getCodeStore(caching);
+  }
   std::vector<qd::KernelInterface> kernels;
   for (qd::KernelOp kernel : module.getOps<qd::KernelOp>())
     kernels.push_back(qd::describeKernel(kernel, *target));

@@ -123,6 +123,32 @@ static CacheKey makeKey(std::string_view qir, std::string_view name, const Compi
   return hasher.final();
 }
 
+namespace {
+/// Machine code beside the results.
+class FolderStore : public CodeStore {
+public:
+  explicit FolderStore(std::shared_ptr<DiskCache> disk) : disk(std::move(disk)) {}
+  std::optional<std::string> load(StringRef key) override { return disk->load(makeKey(key)); }
+  void store(StringRef key, StringRef code) override { disk->store(makeKey(key), code); }
+
+private:
+  static CacheKey makeKey(StringRef key) {
+    llvm::BLAKE3 hasher;
+    hasher.update("code 1");
+    hasher.update(StringRef(buildId));
+    hasher.update(key);
+    return hasher.final();
+  }
+
+  std::shared_ptr<DiskCache> disk;
+};
+} // namespace
+
+std::shared_ptr<CodeStore> getCodeStore(const CompileOptions &options) {
+  std::shared_ptr<DiskCache> disk = getDiskCache(options);
+  return disk ? std::make_shared<FolderStore>(std::move(disk)) : nullptr;
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//

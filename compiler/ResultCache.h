@@ -8,6 +8,7 @@
 #ifndef QD_COMPILER_RESULTCACHE_H
 #define QD_COMPILER_RESULTCACHE_H
 
+#include "codegen/HostProgram.h"
 #include "compiler/Compiler.h"
 #include "compiler/DiskCache.h"
 
@@ -23,6 +24,9 @@ CompileResult lookUpOrCompile(std::string_view qir, std::string_view name, const
 
 /// The folder that the options and the environment ask for; null where they ask for none.
 std::shared_ptr<DiskCache> getDiskCache(const CompileOptions &options);
+
+/// The same for machine code that executors make; null too.
+std::shared_ptr<CodeStore> getCodeStore(const CompileOptions &options);
 
 } // namespace qd
 

@@ -161,6 +161,9 @@ typedef struct qdcHostOptions {
   const char *checks;     /* interp: comma-separated checks, "all" or null for the default set */
   const char *blocks;     /* as in qdcCompileOptions */
   const char *bind;       /* as in qdcCompileOptions */
+  uint32_t cache;         /* QDC_CACHE_*, for the cpu device's machine code, which is kept on disk alone */
+  const char *cacheFolder; /* as in qdcCompileOptions */
+  uint64_t cacheBytes;    /* as in qdcCompileOptions */
 } qdcHostOptions;
 
 /* As qdcInitCompileOptions and its other form. */

@@ -15,6 +15,8 @@
 #include "codegen/cpu/ThreadPool.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -189,6 +191,7 @@ private:
   std::once_flag pooled;
   std::shared_ptr<cpu::ThreadPool> pool;
 
+  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> makeObject(Kernel &kernel);
   void compile(Kernel &kernel, StringRef name);
   llvm::Error runTogether(Kernel &kernel, StringRef name, const void *record, uint64_t blocks, cpu::Reports &reports);
   void runApart(Kernel &kernel, const void *record, uint64_t blocks, cpu::Reports &reports);
@@ -217,11 +220,34 @@ LogicalResult CPUProgram::build(ModuleOp module, const Target &target) {
   return success();
 }
 
+/// The kernel's object file, from the store if it is there.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> CPUProgram::makeObject(Kernel &kernel) {
+  llvm::SmallString<0> key;
+  if (options.store) {
+    llvm::raw_svector_ostream stream(key);
+    stream << "cpu object 1\n" << machine->getTargetCPU() << '\n' << machine->getTargetFeatureString() << '\n'
+           << options.optLevel << kernel.facts.hasCoroutines << '\n';
+    llvm::WriteBitcodeToFile(*kernel.module, stream);
+    if (std::optional<std::string> code = options.store->load(key))
+      return llvm::MemoryBuffer::getMemBufferCopy(*code);
+  }
+  cpu::optimise(*kernel.module, *machine, options.optLevel, kernel.facts.hasCoroutines);
+  auto object = llvm::orc::SimpleCompiler(*machine)(*kernel.module);
+  if (object && options.store)
+    options.store->store(key, (*object)->getBuffer());
+  return object;
+}
+
 void CPUProgram::compile(Kernel &kernel, StringRef name) {
   std::lock_guard<std::mutex> lock(compiling);
-  cpu::optimise(*kernel.module, *machine, options.optLevel, kernel.facts.hasCoroutines);
-  llvm::orc::ThreadSafeModule code(std::move(kernel.module), std::move(kernel.context));
-  if (llvm::Error error = jit->addIRModule(std::move(code))) {
+  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> object = makeObject(kernel);
+  kernel.module.reset();
+  kernel.context.reset();
+  if (!object) {
+    kernel.problem = llvm::toString(object.takeError());
+    return;
+  }
+  if (llvm::Error error = jit->addObjectFile(std::move(*object))) {
     kernel.problem = llvm::toString(std::move(error));
     return;
   }

@@ -3,6 +3,7 @@
 #include "Kernels.h"
 
 #include "compiler/DiskCache.h"
+#include "compiler/qdc.h"
 
 #include <atomic>
 #include <csignal>
@@ -366,6 +367,39 @@ TEST_F(Cache, ProcessesThatDieAtAnyPoint) {
   unlink((folder + "/usage").c_str());
   cache.store(makeKey(1001), "x");
   EXPECT_NE(access(left.c_str(), F_OK), 0);
+}
+
+/// The cpu device's object files, by way of another process and of this one.
+TEST_F(Cache, MachineCode) {
+  auto run = [&] {
+    qdcHostOptions options;
+    qdcInitHostOptions(&options);
+    options.device = "cpu";
+    options.threads = 1;
+    options.cache = QDC_CACHE_DISK;
+    options.cacheFolder = folder.c_str();
+    qdcHostModule module = qdcHostLoad(sumKernel, strlen(sumKernel), "test.qir", &options, nullptr);
+    float x[64], y[64] = {};
+    for (unsigned i = 0; i < 64; ++i)
+      x[i] = float(i);
+    qdcHostArg args[] = {{QDC_ARG_BUFFER, x, 64, 0, {}}, {QDC_ARG_BUFFER, y, 64, 0, {}}};
+    uint32_t grid[3] = {1, 1, 1};
+    bool ok = module && !qdcHostLaunch(module, "sum", grid, args, 2, nullptr) && y[5] == 22;
+    qdcHostUnload(module);
+    return ok ? 0 : 1;
+  };
+  EXPECT_EQ(inChild(run), 0);
+  ASSERT_EQ(listFiles(".qdc").size(), 1u);
+  EXPECT_EQ(run(), 0);
+  EXPECT_EQ(listFiles(".qdc").size(), 1u);
+  CompileOptions options;
+  options.cacheFolder = folder;
+  EXPECT_NE(describeCache(options).find("hits       1\n"), std::string::npos) << describeCache(options);
+  // What is no entry is compiled anew.
+  std::ofstream(listFiles(".qdc").at(0)) << "nonsense";
+  EXPECT_EQ(run(), 0);
+  EXPECT_EQ(run(), 0);
+  EXPECT_NE(describeCache(options).find("hits       2\n"), std::string::npos) << describeCache(options);
 }
 
 TEST_F(Cache, Description) {
