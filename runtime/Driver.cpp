@@ -31,7 +31,9 @@ public:
 protected:
   Error doUpload(const void *data, size_t bytes, size_t offset) override {
     driver.enter();
-    return driverStatus(driver, "copy to the device", driver.copyToDevice(memory + offset, data, bytes));
+    int code = driver.copyToDevice(memory + offset, data, bytes);
+    // The driver may return when it has read the data; streams that do not wait for the default one would not see it.
+    return driverStatus(driver, "copy to the device", code ? code : driver.streamSynchronize(nullptr));
   }
   Error doDownload(void *data, size_t bytes, size_t offset) override {
     driver.enter();
