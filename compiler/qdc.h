@@ -148,6 +148,59 @@ QDC_API const qdcVariant *qdcResultFindVariant(qdcResult result, const char *tar
  * often it was of use. Null where the options are not set up. Freed with qdcFreeString. */
 QDC_API char *qdcDescribeCache(const qdcCompileOptions *options);
 
+/* ---- building kernels without text ---------------------------------------------------------------- */
+
+/* Puts a module together op by op. Any op can be built: types and attributes are written as in QIR ("i32",
+ * "!qd.buffer<f32>", "predicate = 2 : i64"; attributes may be null). Whether a module is right is what compiling it says, at
+ * the places that qdcBuilderSetLocation gave. Calls in a wrong order, and operands that are no values, are kept as an error,
+ * and the module does not compile. */
+typedef struct qdcBuilder_ *qdcBuilder;
+
+/* A value of the builder that made it; 0 is none. */
+typedef uint32_t qdcValue;
+
+QDC_API qdcBuilder qdcBuilderCreate(void); /* never null; the caller frees it */
+QDC_API void qdcBuilderFree(qdcBuilder builder); /* null is ignored */
+
+/* Where the ops that follow come from, in diagnostics; null for no place. */
+QDC_API void qdcBuilderSetLocation(qdcBuilder builder, const char *file, uint32_t line, uint32_t column);
+
+enum { QDC_ACCESS_READONLY = 1, QDC_ACCESS_WRITEONLY = 2, QDC_ACCESS_NOALIAS = 4 };
+
+/* Opens a kernel of a block size in threads by `numDims` (1 to 3) dimensions. `names`, `types`, `access` (QDC_ACCESS_*
+ * added up; null for 0) and `values`, which gets the arguments, have numArgs elements. `attributes` are further ones:
+ * "resizable". qdcBuilderEndKernel returns from the kernel and closes it. */
+QDC_API void qdcBuilderBeginKernel(qdcBuilder builder, const char *name, const char *const *names,
+                                   const char *const *types, const uint32_t *access, size_t numArgs,
+                                   const uint32_t *block, size_t numDims, const char *attributes,
+                                   qdcValue *values);
+QDC_API void qdcBuilderEndKernel(qdcBuilder builder);
+
+/* An op without regions. `results` gets numResults values. */
+QDC_API void qdcBuilderOp(qdcBuilder builder, const char *name, const qdcValue *operands, size_t numOperands,
+                          const char *attributes, const char *const *resultTypes, size_t numResults,
+                          qdcValue *results);
+
+/* An op with regions: begin it, begin and end each region with its ops between, end it. Its results are values from then
+ * on. `arguments` gets the region's arguments. */
+QDC_API void qdcBuilderBeginOp(qdcBuilder builder, const char *name, const qdcValue *operands, size_t numOperands,
+                               const char *attributes, const char *const *resultTypes, size_t numResults,
+                               qdcValue *results);
+QDC_API void qdcBuilderBeginRegion(qdcBuilder builder, const char *const *types, size_t numArgs,
+                                   qdcValue *arguments);
+QDC_API void qdcBuilderEndRegion(qdcBuilder builder);
+QDC_API void qdcBuilderEndOp(qdcBuilder builder);
+
+/* Constants; floats are rounded to the nearest that the type holds. */
+QDC_API qdcValue qdcBuilderInteger(qdcBuilder builder, const char *type, int64_t value);
+QDC_API qdcValue qdcBuilderFloat(qdcBuilder builder, const char *type, double value);
+
+/* The module as QIR, for qdcCompile and qdcHostLoad; valid until the builder's next call. */
+QDC_API const char *qdcBuilderFinish(qdcBuilder builder, size_t *size);
+
+/* The first wrong call; "" for none. Valid as long as the builder. */
+QDC_API const char *qdcBuilderError(qdcBuilder builder);
+
 /* ---- running on this machine: cpu, interp and sim ------------------------------------------------- */
 
 typedef struct qdcHostModule_ *qdcHostModule;

@@ -12,6 +12,9 @@ qdcInitCompileOptions qdcInitCompileOptionsSized qdcCompile
 qdcResultOk qdcResultIsCached qdcResultData qdcResultDiagnostics qdcResultFree
 qdcResultNumDiagnostics qdcResultDiagnostic qdcResultNote
 qdcResultNumVariants qdcResultVariant qdcResultFindVariant
+qdcBuilderCreate qdcBuilderFree qdcBuilderSetLocation qdcBuilderBeginKernel qdcBuilderEndKernel qdcBuilderOp
+qdcBuilderBeginOp qdcBuilderBeginRegion qdcBuilderEndRegion qdcBuilderEndOp qdcBuilderInteger qdcBuilderFloat
+qdcBuilderFinish qdcBuilderError
 qdcInitHostOptions qdcInitHostOptionsSized qdcHostLoad qdcHostCompile qdcHostInterface qdcHostLaunch qdcHostUnload
 """.split()
 COMPILER_CPP = ["qd::compile", "qd::describeCache", "qd::describeTargets", "qd::getEmitKinds", "qd::getVersionText"]
