@@ -58,7 +58,9 @@ template <unsigned W> static Int<W> shiftAndDivide(Int<W> digits, Int<W> places,
 
 template <unsigned W> Real<W> buildRemainder(Real<W> x, Real<W> y) {
   constexpr unsigned fraction = Format<W>::fractionBits;
-  Int<W> xBits = toBits(abs(x)), yBits = toBits(abs(y));
+  // Not of abs(x): a device may leave a NaN its sign.
+  constexpr int64_t allButSign = ~(int64_t(1) << (W - 1));
+  Int<W> xBits = toBits(x) & allButSign, yBits = toBits(y) & allButSign;
   Digits<W> a = takeApart(xBits), b = takeApart(yBits);
   Bool isZero = yBits == 0;
   b.digits = select(isZero, 1, b.digits);
