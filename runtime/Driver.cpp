@@ -63,7 +63,8 @@ class DriverModule : public Module {
 public:
   DriverModule(const Driver &driver, void *handle, Interface interface, LaunchLimits limits,
                const std::string &device, std::string warnings)
-      : Module(std::move(interface), limits, device, &driver, /*takesPointers=*/true), driver(driver), device(device), handle(handle) {
+      : Module(std::move(interface), limits, device, &driver, /*takesPointers=*/true), driver(driver), device(device),
+        handle(handle) {
     moduleWarnings = std::move(warnings);
   }
   ~DriverModule() override {

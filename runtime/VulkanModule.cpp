@@ -26,7 +26,8 @@ class VulkanModule : public Module {
 public:
   VulkanModule(VulkanContext &context, const std::string &device, std::vector<uint32_t> words, SpirvSummary code,
                const Variant &variant, std::string warnings)
-      : Module(variant.interface, context.facts.launchLimits(), device, &context, /*takesPointers=*/false), context(context), vk(context.vk),
+      : Module(variant.interface, context.facts.launchLimits(), device, &context, /*takesPointers=*/false),
+        context(context), vk(context.vk),
         device(device), words(std::move(words)), code(std::move(code)), subgroupSize(variant.subgroupSize) {
     moduleWarnings = std::move(warnings);
   }

@@ -7,8 +7,8 @@
  * another kind is found out and is such an error.
  *
  * Ownership. A handle is freed by the function that its type names; freeing null is allowed. An object that others were
- * made of or bound to (a device, a module, a buffer, a prepared launch) lives until these are freed too, so the order of freeing does
- * not matter; its handle ends at once. Strings and bytes that a caller hands in are read during the call and never
+ * made of or bound to (a device, a module, a buffer, a prepared launch) lives until these are freed too, so the order of
+ * freeing does not matter; its handle ends at once. Strings and bytes that a caller hands in are read during the call and never
  * kept; what a function returns belongs to the object that it is asked of and lives as long.
  *
  * Threads. Every function may be called by many threads at once. An object is used by one thread at a time, and no
