@@ -86,6 +86,16 @@ static Values buildInFirst(const LaneBuilder &at, Value thread, ValueRange elsew
   return inFirst.getResults();
 }
 
+/// Thread 0's values in all threads.
+static Values tellAll(const LaneBuilder &at, Operation *user, Value thread, ValueRange values, Staging &staging) {
+  Stage result = staging.acquire(at, user, values.getTypes(), 1);
+  if (!result)
+    return {};
+  result.store(at, values, at.constant(0), at.compare(Predicate::eq, thread, int64_t(0)));
+  staging.publish(at, result);
+  return result.load(at, at.constant(0));
+}
+
 Values buildReduceSubgroups(const LaneBuilder &at, Operation *user, const Combiner &combiner, Values partial,
                             bool toAll, Staging &staging) {
   const BlockShape &shape = at.shape;
@@ -102,19 +112,12 @@ Values buildReduceSubgroups(const LaneBuilder &at, Operation *user, const Combin
   Values reduced = buildInFirst(at, thread, partial, [&] {
     return buildReduceStaged(at, combiner, stage, runs, /*toAll=*/false);
   });
-  if (!toAll)
-    return reduced;
-  Stage result = staging.acquire(at, user, ValueRange(reduced).getTypes(), 1);
-  if (!result)
-    return {};
-  result.store(at, reduced, at.constant(0), at.compare(Predicate::eq, thread, int64_t(0)));
-  staging.publish(at, result);
-  return result.load(at, at.constant(0));
+  return toAll ? tellAll(at, user, thread, reduced, staging) : reduced;
 }
 
 /// The first subgroup combines the others' values with its own before any move between lanes.
 static Values buildReduceByRows(const LaneBuilder &at, Operation *user, const Combiner &combiner, Values values,
-                                Staging &staging) {
+                                bool toAll, Staging &staging) {
   const BlockShape &shape = at.shape;
   int32_t size = shape.subgroupSize;
   Stage stage = staging.acquire(at, user, ValueRange(values).getTypes(), shape.threads - size);
@@ -124,7 +127,7 @@ static Values buildReduceByRows(const LaneBuilder &at, Operation *user, const Co
   Value place = at.create<arith::SubIOp>(thread, int64_t(size));
   stage.store(at, values, place, at.compare(Predicate::uge, thread, size));
   staging.publish(at, stage);
-  return buildInFirst(at, thread, values, [&] {
+  Values reduced = buildInFirst(at, thread, values, [&] {
     SmallVector<Values> rows = {values};
     for (int32_t start = size; start < shape.threads; start += size) {
       Value index = at.create<arith::AddIOp>(thread, int64_t(start - size));
@@ -140,19 +143,20 @@ static Values buildReduceByRows(const LaneBuilder &at, Operation *user, const Co
     first.threads = size;
     return buildReduce(LaneBuilder(at.b, at.loc, first), combiner, combineRow(at, combiner, std::move(rows)), size);
   });
+  return toAll ? tellAll(at, user, thread, reduced, staging) : reduced;
 }
 
 Values buildBlockReduce(const LaneBuilder &at, Operation *user, const Combiner &combiner, Values values, bool toAll,
                         Staging &staging) {
-  constexpr int32_t mostRows = 8;
+  int32_t mostRows = at.shape.isVector ? 32 : 8;
   const BlockShape &shape = at.shape;
   int32_t size = shape.subgroupSize;
   if (shape.threads <= size)
     return toAll ? buildReduceAll(at, combiner, values, size) : buildReduce(at, combiner, values, size);
   // Predicates vote, and rows of AMD waves reduce without shared memory's help.
-  if (!toAll && combiner.getKind() && !values.front().getType().isInteger(1) && !shape.rowLanes &&
+  if ((!toAll || shape.isVector) && combiner.getKind() && !values.front().getType().isInteger(1) && !shape.rowLanes &&
       shape.getNumSubgroups() <= mostRows)
-    return buildReduceByRows(at, user, combiner, values, staging);
+    return buildReduceByRows(at, user, combiner, values, toAll, staging);
   Values partial = buildReduce(at, combiner, values, size);
   return buildReduceSubgroups(at, user, combiner, partial, toAll, staging);
 }

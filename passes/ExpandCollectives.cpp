@@ -64,7 +64,8 @@ public:
   Expander(KernelOp kernel, const Target &target, bool remarks)
       : kernel(kernel), target(target), remarks(remarks),
         shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize), getReadLanes(target),
-              getRowLanes(target), target.has(ReduxSync) && target.subgroupSize == 32, target.has(GroupArithmetic)},
+              getRowLanes(target), target.has(ReduxSync) && target.subgroupSize == 32, target.has(GroupArithmetic),
+              target.getBackend() == Backend::CPU},
         builder(kernel.getContext()), staging(kernel, target) {}
 
   /// Diagnoses what this kernel cannot have on the target; changes nothing.

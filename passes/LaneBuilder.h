@@ -35,6 +35,9 @@ struct BlockShape {
   int32_t rowLanes = 0;
   bool hasRedux = false;           ///< reductions of a subgroup's 32-bit integers
   bool hasGroupArithmetic = false; ///< the same, and scans
+  /// The lanes are elements of vectors: halves of them combine in fewer instructions than neighbours do. Between two
+  /// barriers the block's threads carry out their accesses in the order of their numbers.
+  bool isVector = false;
 
   /// Lanes of the block's partial last subgroup; 0 where all subgroups are whole.
   int32_t getPartialLanes() const { return threads % subgroupSize; }

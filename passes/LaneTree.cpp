@@ -11,6 +11,8 @@
 // lane i (a multiple of 2d) holds lanes [i, i + 2d) in order. Only those lanes count, and their source never leaves
 // the aligned group of 2d lanes, so the shuffle names that group: the narrower, the cheaper on some targets.
 // In the butterfly half of the lanes hold the higher values: operands that must not change places are selected.
+// Where lanes are elements of a vector, the largest distance comes first if operands may change places: from then on
+// half a vector is left. All lanes get the result of lane 0.
 //
 // A vote of a tile is one ballot, of which a lane looks at its own tile's bits:
 //
@@ -48,11 +50,25 @@ static Values buildReads(const LaneBuilder &builder, const Combiner &combiner, V
   return groups.front();
 }
 
+/// Combines halves of a vector, of half a vector, and so on.
+static Values buildReduceHalves(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
+  for (int32_t distance = lanes / 2; distance; distance /= 2) {
+    Values higher = builder.shift<ShuffleDownOp>(values, distance, lanes, combiner.takesPoison());
+    auto holdsResult = [&] {
+      return builder.compare(arith::CmpIPredicate::ult, builder.lane(lanes), int64_t(distance));
+    };
+    values = combiner.combineWhere(builder.b, builder.loc, holdsResult, values, higher);
+  }
+  return values;
+}
+
 Values buildReduce(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
   const BlockShape &shape = builder.shape;
   if (Value native = buildNativeReduce(builder, combiner, values, lanes))
     return native;
   lanes = shape.narrowToBlock(lanes);
+  if (shape.isVector && combiner.isCommutative() && !shape.getPartialLanes(lanes))
+    return buildReduceHalves(builder, combiner, values, lanes);
   int32_t partial = shape.getPartialLanes(lanes);
   Value threadIndex;
   // A distance that no thread of the block spans has nothing to combine.
@@ -87,8 +103,8 @@ Values buildReduceAll(const LaneBuilder &builder, const Combiner &combiner, Valu
   if (Value native = buildNativeReduce(builder, combiner, values, lanes))
     return native;
   lanes = shape.narrowToBlock(lanes);
-  if (shape.getPartialLanes(lanes)) {
-    // A butterfly would read missing lanes on the way to lanes that are present.
+  // A butterfly would read missing lanes on the way to lanes that are present.
+  if (shape.getPartialLanes(lanes) || (shape.isVector && lanes == shape.subgroupSize)) {
     Values reduced = buildReduce(builder, combiner, values, lanes);
     return builder.broadcast(reduced, int32_t(0), lanes);
   }

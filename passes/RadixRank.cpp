@@ -20,6 +20,9 @@
 //
 // Where shared memory has no row for each subgroup, neighbouring subgroups share one and count one after the other.
 //
+// Where the block's threads access memory in the order of their numbers, nothing has to be matched: one row serves all,
+// and the counts that additions find there are the numbers of equal digits below.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/RadixRank.h"
@@ -70,6 +73,7 @@ private:
   };
 
   bool allocate();
+  bool allocateInOrder();
   void findPlace();
   Values getDigits();
 
@@ -80,6 +84,8 @@ private:
   Values count(Value isOnTurn, Values locals);
   Values countInTurns();
   void sumColumns();
+  Values countInOrder();
+  void sumInOrder();
   void sumFewColumns(Value lane, Value isActive);
   void sumManyColumns(Value lane, Value isActive);
   Value scanLanes(Value total, bool isPair);
@@ -117,6 +123,7 @@ private:
   Staging &staging;
 
   int32_t threads, size, subgroups, numKeys, numDigits;
+  bool isInOrder = false;    ///< threads count one after the other
   bool countsFit16 = false;  ///< those of the block
   bool isPackedPair = false; ///< a word holds two counters
   int32_t words = 0;         ///< that hold a subgroup's counters
@@ -170,6 +177,14 @@ bool Ranker::allocate() {
   return bool(stage);
 }
 
+bool Ranker::allocateInOrder() {
+  hasOwnRows = false;
+  words = stride = numDigits;
+  rows = 1;
+  stage = staging.acquire(at, op, i.i32, std::max<int64_t>(words, numKeys == 1 ? 0 : int64_t(threads) * numKeys));
+  return bool(stage);
+}
+
 void Ranker::findPlace() {
   thread = ThreadIndexOp::create(i.b, i.loc, i.i32);
   lane = LaneIdOp::create(i.b, i.loc, i.i32);
@@ -182,10 +197,12 @@ void Ranker::findPlace() {
   width = i.constant(size, i.i32);
   if (partial)
     width = i.select(i.compare(Predicate::uge, thread, threads - partial), i.constant(partial, i.i32), width);
-  Value number = subgroup;
-  if (turns > 1)
-    number = i.divU(number, turns);
-  row = i.mul(number, stride);
+  if (!isInOrder) {
+    Value number = subgroup;
+    if (turns > 1)
+      number = i.divU(number, turns);
+    row = i.mul(number, stride);
+  }
   start = hasOwnRows ? row : i.mul(i.bitAnd(thread, -size), numKeys);
 }
 
@@ -232,6 +249,13 @@ void Ranker::addTo(const Counter &counter, Value old, Value number, Value predic
 /// All counters of the own row, or of the block's.
 void Ranker::clear() {
   Value zero = i.constant(0, i.i32);
+  if (isInOrder) {
+    for (int32_t first = 0; first < words; first += threads) {
+      Value index = i.add(thread, first);
+      store(zero, index, first + threads > words ? i.compare(Predicate::ult, index, words) : Value());
+    }
+    return;
+  }
   if (!hasOwnRows) {
     int32_t all = rows * words;
     auto body = [&](OpBuilder &, Location, Value index, ValueRange) {
@@ -305,6 +329,11 @@ Values Ranker::fromRounds(ValueRange values) {
 
 /// Finds each digit's counter, and the lanes with the same digit.
 void Ranker::matchDigits(ValueRange digitsOfLane) {
+  if (isInOrder) {
+    for (Value digit : digitsOfLane)
+      counters.push_back({digit, Value()});
+    return;
+  }
   Type word = at.getWordType();
   Value lower = i.sub(i.shl(i.constant(1, word), i.cast(lane, word)), 1);
   Value higher = i.shl(i.constant(-2, word), i.cast(lane, word));
@@ -346,6 +375,20 @@ Values Ranker::count(Value isOnTurn, Values locals) {
     Value local = old ? i.add(old, below[round]) : below[round];
     counted.push_back(isOnTurn ? i.select(isOnTurn, local, locals[round]) : local);
   }
+  return counted;
+}
+
+/// Each addition finds what the lanes and subgroups below have added; keys come in their order.
+Values Ranker::countInOrder() {
+  Values counted;
+  Value one = i.constant(1, i.i32);
+  for (const Counter &counter : counters) {
+    Value index = stage.start ? i.add(stage.start, counter.word) : counter.word;
+    counted.push_back(AtomicRMWOp::create(i.b, i.loc, i.i32, AtomicKind::add, one, stage.arrays.front(), index,
+                                          ArrayRef<int64_t>{ShapedType::kDynamic}, Value(), Order::relaxed, ScopeAttr())
+                          .getResult());
+  }
+  barrier();
   return counted;
 }
 
@@ -479,8 +522,45 @@ void Ranker::sumManyColumns(Value lane, Value isActive) {
   });
 }
 
+/// One subgroup replaces each count by the sum of those below, as many neighbours at a time as it has lanes.
+void Ranker::sumInOrder() {
+  int32_t present = std::min(size, threads);
+  int32_t width = std::min<int32_t>(words, llvm::bit_floor(unsigned(present)));
+  auto sum = [&] {
+    Value isActive = width < present ? i.compare(Predicate::ult, lane, width) : Value();
+    auto step = [&](Value turn, Value before) -> Value {
+      Value word = i.add(lane, i.mul(turn, width));
+      Value count = load(word, isActive);
+      Value sums = i.add(buildInclusiveScan(at, Combiner(Kind::add), count, size).front(), before);
+      Value start = i.sub(sums, count);
+      store(start, word, isActive);
+      tell(word, start, count, isActive);
+      return threads == 1 ? sums : at.broadcast(sums, width - 1, size).front();
+    };
+    int32_t turns = words / width;
+    auto body = [&](OpBuilder &, Location, Value turn, ValueRange before) {
+      Value next = step(turn, before.front());
+      scf::YieldOp::create(i.b, i.loc, next);
+    };
+    Value zero = i.constant(0, i.i32);
+    if (turns == 1)
+      step(zero, zero);
+    else
+      scf::ForOp::create(i.b, i.loc, zero, i.constant(turns, i.i32), i.constant(1, i.i32), zero, body);
+  };
+  if (subgroups == 1)
+    return sum();
+  auto then = [&](OpBuilder &, Location) {
+    sum();
+    scf::YieldOp::create(i.b, i.loc);
+  };
+  scf::IfOp::create(i.b, i.loc, i.compare(Predicate::eq, subgroup, 0), then);
+}
+
 /// One subgroup replaces each counter by the number of keys that come before its first one.
 void Ranker::sumColumns() {
+  if (isInOrder)
+    return sumInOrder();
   int32_t present = std::min(size, threads);
   sumLanes = std::min<int32_t>(words, llvm::bit_floor(unsigned(present)));
   int32_t each = words / sumLanes;
@@ -507,7 +587,8 @@ void Ranker::sumColumns() {
 }
 
 Values Ranker::rank() {
-  if (!allocate())
+  isInOrder = at.shape.isVector;
+  if (!(isInOrder ? allocateInOrder() : allocate()))
     return {};
   findPlace();
   Values digitsOfLane = getDigits();
@@ -520,7 +601,7 @@ Values Ranker::rank() {
   clear();
   matchDigits(digitsOfLane);
   rowBarrier();
-  Values ranks = countInTurns();
+  Values ranks = isInOrder ? countInOrder() : countInTurns();
   sumColumns();
   tellBeyond();
   if (hasOwnRows || numKeys > 1)

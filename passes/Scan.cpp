@@ -10,7 +10,8 @@
 //
 // %below is how many lanes the scan has below the lane: its number or, where segments begin at the bits of a ballot,
 // the distance to the nearest of those. Neither needs an identity. Where a target moves values cheaply within rows of
-// lanes only, a step across rows reads the last lane of the lower rows instead.
+// lanes only, a step across rows reads the last lane of the lower rows instead. Where lanes are elements of a vector, a
+// value that changes nothing moves in from below: one instruction with the shuffle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,6 +42,12 @@ static Values buildHalfStep(const LaneBuilder &builder, const Combiner &combiner
   return builder.select(reachesLower(), combined, values);
 }
 
+/// Whether a constant combines with any value to that value, a NaN's bits too.
+static bool hasExactNeutral(const Combiner &combiner, ValueRange values) {
+  std::optional<Kind> kind = combiner.getKind();
+  return kind && (values.front().getType().isInteger() || kind == Kind::add);
+}
+
 /// Combines each lane's values with those of the lanes `below` it. Where a target has rows, its lanes look below
 /// within them, and then all lanes of a row at the last lane of another. `exclusive`, if given, becomes what is
 /// combined with the lane's own values, on lanes that have any below; the target has no rows then.
@@ -64,6 +71,11 @@ static Values buildSteps(const LaneBuilder &builder, const Combiner &combiner, V
       *exclusive = lower;
     else if (exclusive)
       *exclusive = builder.select(hasLower(), combiner.combine(builder.b, builder.loc, lower, *exclusive), *exclusive);
+    if (builder.shape.isVector && !exclusive && hasExactNeutral(combiner, values)) {
+      Values neutral = combiner.getNeutral(builder.b, builder.loc, values.front().getType());
+      values = combiner.combine(builder.b, builder.loc, builder.select(hasLower(), lower, neutral), values);
+      continue;
+    }
     Values combined = combiner.combineWhere(builder.b, builder.loc, hasLower, lower, values);
     values = builder.select(hasLower(), combined, values);
   }

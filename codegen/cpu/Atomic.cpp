@@ -1,12 +1,18 @@
 //===- Atomic.cpp - atomic and volatile accesses of a whole subgroup ----------------------------------===//
 //
 // The active lanes take their turns, lowest first, each with one scalar access: other workers run other blocks at the
-// same time. Operands and results pass through memory, for the lane is known only when the code runs.
+// same time. Operands and results pass through memory, for the lane is known only when the code runs. A block's shared
+// memory belongs to one worker at a time: there, read-modify-writes are plain accesses, one after the other for all lanes
+// where all are active.
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/AtomicAccess.h"
 #include "codegen/cpu/KernelEmitter.h"
+#include "codegen/lower/Elementwise.h"
+#include "ir/Arrays.h"
+
+#include "llvm/Transforms/Utils/LowerAtomic.h"
 
 using namespace mlir;
 using llvm::AtomicOrdering;
@@ -32,8 +38,17 @@ llvm::AllocaInst *KernelEmitter::createLaneTable(llvm::Type *element) {
 KernelEmitter::LaneOperand KernelEmitter::spill(llvm::Value *value) {
   if (!value->getType()->isVectorTy())
     return {value, nullptr};
-  llvm::AllocaInst *table = createLaneTable(value->getType()->getScalarType());
-  b.CreateAlignedStore(value, table, tableAlign);
+  llvm::Type *element = value->getType()->getScalarType();
+  llvm::AllocaInst *table = createLaneTable(element);
+  // Volatile: what is stored as a vector is to be loaded by elements, which takes less than to extract them. In pieces
+  // whose elements processors hand to loads before the store is done; they are slower with wider ones.
+  constexpr unsigned pieceBytes = 32;
+  unsigned elementBytes = module.getDataLayout().getTypeStoreSize(element), count = std::min(lanes, pieceBytes / elementBytes);
+  for (unsigned first = 0; first < lanes; first += count) {
+    llvm::Value *piece = count == lanes ? value : b.CreateShuffleVector(value, llvm::to_vector(llvm::seq<int>(first, first + count)));
+    b.CreateAlignedStore(piece, b.CreateConstGEP1_64(element, table, first), llvm::Align(count * elementBytes),
+                         /*isVolatile=*/true);
+  }
   return {nullptr, table};
 }
 
@@ -41,10 +56,60 @@ llvm::Value *KernelEmitter::getLane(const LaneOperand &operand, llvm::Value *lan
   if (operand.uniform)
     return operand.uniform;
   llvm::Type *element = cast<llvm::ArrayType>(operand.table->getAllocatedType())->getElementType();
-  return b.CreateLoad(element, b.CreateGEP(element, operand.table, lane));
+  return b.CreateLoad(element, b.CreateGEP(element, operand.table, lane), /*isVolatile=*/true);
 }
 
-void KernelEmitter::forEachLane(llvm::Value *active, llvm::function_ref<void(llvm::Value *lane)> body) {
+/// Whether one lane's value takes a few scalar instructions at `user`: on a path of plain arithmetic from consecutive
+/// elements that nothing has changed since.
+bool KernelEmitter::isCheapByLane(Value value, Operation *user, unsigned depth) {
+  constexpr unsigned maxDepth = 3;
+  if (!analysis.getShape(value).isVarying())
+    return true;
+  Operation *definition = value.getDefiningOp();
+  if (!definition || depth == maxDepth || definition->getBlock() != user->getBlock())
+    return false;
+  if (auto load = dyn_cast<LoadOp>(definition)) {
+    if (load.getIsVolatile() || load.getPredicate() || isa<PrivateType>(load.getArray().getType()) ||
+        load.getIndices().size() != 1 || !isContiguous(analysis.getShape(load.getIndices().front()).offsets))
+      return false;
+    for (Operation *op = load->getNextNode(); op != user; op = op->getNextNode())
+      if (!isElementwise(op->getName()) && !isa<LoadOp>(op))
+        return false;
+    return true;
+  }
+  return isa<arith::AndIOp, arith::ShRUIOp, arith::ShRSIOp, arith::ExtUIOp, arith::ExtSIOp, arith::TruncIOp, arith::AddIOp,
+             arith::ShLIOp>(definition) &&
+         llvm::all_of(definition->getOperands(), [&](Value operand) { return isCheapByLane(operand, user, depth + 1); });
+}
+
+llvm::Value *KernelEmitter::emitByLane(Value value, unsigned lane) {
+  LaneShape shape = analysis.getShape(value);
+  if (!shape.isVarying()) {
+    llvm::Value *base = getBase(value);
+    return shape.offsets ? b.CreateAdd(base, llvm::ConstantInt::get(base->getType(), (*shape.offsets)[lane], true)) : base;
+  }
+  Operation *definition = value.getDefiningOp();
+  if (auto load = dyn_cast<LoadOp>(definition)) {
+    llvm::Type *element = getStorageType(load.getType());
+    Address address = locate(load.getArray(), load.getIndices(), load.getStaticIndices(), element);
+    llvm::LoadInst *loaded =
+        b.CreateAlignedLoad(element, lanePointer(address, element, lane), llvm::Align(getStorageBytes(load.getType())));
+    annotate(loaded, load.getArray());
+    return fromStorage(loaded, scalarType(load.getType()));
+  }
+  SmallVector<llvm::Value *> operands, results;
+  for (Value operand : definition->getOperands())
+    operands.push_back(emitByLane(operand, lane));
+  lowerElementwise(b, definition, operands, results);
+  return results.front();
+}
+
+void KernelEmitter::forEachLane(llvm::Value *active, bool isCheap, llvm::function_ref<void(llvm::Value *lane)> body) {
+  if (isCheap && !active) {
+    for (unsigned lane = 0; lane < lanes; ++lane)
+      body(b.getInt64(lane));
+    return;
+  }
   llvm::Function *function = b.GetInsertBlock()->getParent();
   llvm::BasicBlock *before = b.GetInsertBlock();
   auto *header = llvm::BasicBlock::Create(context, "lanes", function);
@@ -70,25 +135,46 @@ llvm::Value *KernelEmitter::accessEachLane(const LaneAccess &access, ArrayRef<ll
                                            llvm::Type *resultType, LaneAccessBody body) {
   llvm::Type *element = getStorageType(access.element);
   Address address = locate(access.array, access.indices, access.literals, element);
-  llvm::Value *pointers = address.isKnown && !address.offsets ? address.pointer : lanePointers(address, element);
+  bool isPlain = isa<SharedType>(access.array.getType());
   llvm::Value *active = access.predicate ? both(mask, freeze(getVector(access.predicate))) : mask;
-  LaneOperand places = spill(pointers);
+  // Subscripts are extended lane by lane, where that is part of the load.
+  llvm::Value *subscripts = address.elements;
+  if (auto *extended = dyn_cast_or_null<llvm::SExtInst>(subscripts))
+    subscripts = extended->getOperand(0);
+  bool isByLane = isPlain && !active && !address.isKnown && access.indices.size() == 1 &&
+                  isCheapByLane(access.indices.front(), access.op);
+  LaneOperand places = address.isKnown || isByLane ? LaneOperand() : spill(subscripts);
+  LaneOperand offsets = address.offsets ? spill(offsetsVector(*address.offsets, b.getInt32Ty())) : LaneOperand();
+  auto getPlace = [&](llvm::Value *lane) -> llvm::Value * {
+    if (address.isKnown && !address.offsets)
+      return address.pointer;
+    auto *constant = dyn_cast<llvm::ConstantInt>(lane);
+    if (isByLane) {
+      llvm::Value *subscript = b.CreateSExt(emitByLane(access.indices.front(), constant->getZExtValue()), b.getInt64Ty());
+      return b.CreateGEP(element, address.pointer, b.CreateMul(subscript, b.getInt64(address.stride)));
+    }
+    if (address.isKnown && constant)
+      return lanePointer(address, element, constant->getZExtValue());
+    llvm::Value *subscript = getLane(address.isKnown ? offsets : places, lane);
+    return b.CreateGEP(element, address.pointer, b.CreateSExt(subscript, b.getInt64Ty()));
+  };
   SmallVector<LaneOperand> spilled;
   for (llvm::Value *operand : operands)
     spilled.push_back(spill(operand));
   llvm::AllocaInst *results = resultType ? createLaneTable(resultType) : nullptr;
   if (results && otherwise)
-    b.CreateAlignedStore(toStorage(getVector(otherwise), resultType), results, tableAlign);
+    b.CreateAlignedStore(toStorage(getVector(otherwise), resultType), results, tableAlign, /*isVolatile=*/true);
 
-  forEachLane(active, [&](llvm::Value *lane) {
+  forEachLane(active, isPlain, [&](llvm::Value *lane) {
     SmallVector<llvm::Value *> values;
     for (const LaneOperand &operand : spilled)
       values.push_back(getLane(operand, lane));
-    if (llvm::Value *result = body(getLane(places, lane), values))
-      b.CreateStore(result, b.CreateGEP(resultType, results, lane));
+    if (llvm::Value *result = body(getPlace(lane), values))
+      b.CreateStore(result, b.CreateGEP(resultType, results, lane), /*isVolatile=*/true);
   });
-  llvm::Value *result = results ? b.CreateAlignedLoad(vectorOf(resultType), results, tableAlign) : nullptr;
-  spilled.append({places, {nullptr, results}});
+  llvm::Value *result =
+      results ? b.CreateAlignedLoad(vectorOf(resultType), results, tableAlign, /*isVolatile=*/true) : nullptr;
+  spilled.append({places, offsets, {nullptr, results}});
   for (const LaneOperand &operand : spilled)
     if (operand.table)
       b.CreateLifetimeEnd(operand.table);
@@ -96,7 +182,7 @@ llvm::Value *KernelEmitter::accessEachLane(const LaneAccess &access, ArrayRef<ll
 }
 
 template <typename Op> static KernelEmitter::LaneAccess describe(Op op, Type element) {
-  return {op.getArray(), op.getIndices(), op.getStaticIndices(), op.getPredicate(), element};
+  return {op, op.getArray(), op.getIndices(), op.getStaticIndices(), op.getPredicate(), element};
 }
 
 /// An operand in memory's type, scalar where all lanes share it.
@@ -112,8 +198,18 @@ void KernelEmitter::emitAtomicRMW(AtomicRMWOp op) {
   Type type = op.getType();
   llvm::Type *element = getStorageType(type);
   bool isFloat = element->isFloatingPointTy();
+  AtomicRMWInst::BinOp operation = getAtomicOperation(op.getKind(), isFloat);
+  bool isPlain = isa<SharedType>(op.getArray().getType());
   auto access = [&](llvm::Value *pointer, ArrayRef<llvm::Value *> operands) -> llvm::Value * {
-    AtomicRMWInst *old = b.CreateAtomicRMW(getAtomicOperation(op.getKind(), isFloat), pointer, operands[0],
+    if (isPlain) {
+      llvm::Align alignment(getStorageBytes(type));
+      llvm::LoadInst *old = b.CreateAlignedLoad(element, pointer, alignment);
+      annotate(old, op.getArray());
+      llvm::Value *changed = llvm::buildAtomicRMWValue(operation, b, old, operands[0]);
+      annotate(b.CreateAlignedStore(changed, pointer, alignment), op.getArray());
+      return op.use_empty() ? nullptr : old;
+    }
+    AtomicRMWInst *old = b.CreateAtomicRMW(operation, pointer, operands[0],
                                            llvm::Align(getStorageBytes(type)), getOrdering(op.getOrder()));
     annotate(old, op.getArray());
     return op.use_empty() ? nullptr : old;
@@ -133,7 +229,16 @@ void KernelEmitter::emitAtomicCAS(AtomicCASOp op) {
     return b.CreateBitCast(stored, stored->getType()->getWithNewType(bitsType));
   };
   llvm::Value *operands[] = {toBits(op.getExpected()), toBits(op.getDesired())};
+  bool isPlain = isa<SharedType>(op.getArray().getType());
   auto access = [&](llvm::Value *pointer, ArrayRef<llvm::Value *> values) -> llvm::Value * {
+    if (isPlain) {
+      llvm::Align alignment(getStorageBytes(type));
+      llvm::LoadInst *old = b.CreateAlignedLoad(bitsType, pointer, alignment);
+      annotate(old, op.getArray());
+      llvm::Value *chosen = b.CreateSelect(b.CreateICmpEQ(old, values[0]), values[1], old);
+      annotate(b.CreateAlignedStore(chosen, pointer, alignment), op.getArray());
+      return old;
+    }
     llvm::AtomicCmpXchgInst *swap =
         b.CreateAtomicCmpXchg(pointer, values[0], values[1], llvm::Align(getStorageBytes(type)), order,
                               llvm::AtomicCmpXchgInst::getStrongestFailureOrdering(order));

@@ -1,15 +1,18 @@
 //===- Blocks.cpp - the grid's blocks and the subgroups of a block ----------------------------===//
 //
-// A block runs its subgroups one after the other in a loop; barriers at the top level of the body split it into several
-// loops (Segments.h). Where a barrier stands inside control flow, each subgroup is an LLVM coroutine that suspends at
-// it, and the block resumes all of them in turn until all are done. Against threads or fibers this needs no stacks and no switching code: a subgroup keeps only the values that
-// live across a barrier, and the optimiser sees through all of it. One host thread runs a block, so a barrier needs no
-// memory fence: suspending keeps the compiler from moving accesses, and program order does the rest.
+// A block runs its subgroups one after the other in a loop; barriers split it into several loops (Segments.h). Where it
+// is not certain that all threads take the same way to a barrier, or where they wait for each other, each subgroup is an
+// LLVM coroutine that suspends, and the block resumes all of them in turn until all are done. Against threads or fibers
+// this needs no stacks and no switching code: a subgroup keeps only the values that live across a barrier, and the
+// optimiser sees through all of it. One host thread runs a block, so a barrier needs no memory fence: suspending keeps
+// the compiler from moving accesses, and program order does the rest.
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/KernelEmitter.h"
 
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/IR/Intrinsics.h"
 
 using namespace mlir;
@@ -116,11 +119,15 @@ LogicalResult KernelEmitter::emit() {
 // Subgroups one after the other
 //===----------------------------------------------------------------------===//
 
-/// `body` for the numbers [0, count); no loop for one.
+/// `body` for the numbers [0, count); no loop for one, or where the copies are worth it.
 LogicalResult KernelEmitter::emitSubgroupLoop(unsigned count,
                                               llvm::function_ref<LogicalResult(llvm::Value *)> body) {
-  if (count == 1)
-    return body(b.getInt32(0));
+  if (count == 1 || unroll.subgroups) {
+    for (unsigned number = 0; number < count; ++number)
+      if (failed(body(b.getInt32(number))))
+        return failure();
+    return success();
+  }
   llvm::Function *function = b.GetInsertBlock()->getParent();
   llvm::BasicBlock *before = b.GetInsertBlock();
   auto *loop = llvm::BasicBlock::Create(context, "subgroup", function);
@@ -143,13 +150,85 @@ LogicalResult KernelEmitter::emitSubgroupLoop(unsigned count,
   return success();
 }
 
-/// A slot for each subgroup and each value that outlives a segment.
+/// Turns of a loop that the block enters and whose bounds are known; nothing for other loops.
+static std::optional<uint64_t> getTurns(scf::ForOp loop) {
+  APInt lower, upper, step;
+  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&lower)) ||
+      !matchPattern(loop.getUpperBound(), m_ConstantInt(&upper)) || !matchPattern(loop.getStep(), m_ConstantInt(&step)) ||
+      !step.isStrictlyPositive())
+    return std::nullopt;
+  if (loop.getUnsignedCmp() ? lower.uge(upper) : lower.sge(upper))
+    return 0;
+  return llvm::divideCeil((upper - lower).getZExtValue(), step.getZExtValue());
+}
+
+/// The ops of all copies that a block's code would consist of.
+uint64_t KernelEmitter::countCopies(Block &block, bool unrollLoops) {
+  uint64_t ops = 0;
+  unsigned subgroups = llvm::divideCeil(kernel.getNumThreads(), lanes);
+  for (const Segments::Step &step : segments.getSteps(block)) {
+    const Segment &segment = segments.get(step.segment);
+    uint64_t inSegment = segment.again.size();
+    for (Operation *op : segment.ops) {
+      if (segments.isEntered(op))
+        ++inSegment;
+      else
+        op->walk([&](Operation *) { ++inSegment; });
+    }
+    ops += inSegment * subgroups;
+    if (!step.entered)
+      continue;
+    uint64_t inside = 0;
+    for (Region &region : step.entered->getRegions())
+      for (Block &inner : region)
+        inside += countCopies(inner, unrollLoops);
+    auto loop = dyn_cast<scf::ForOp>(step.entered);
+    ops += inside * (loop && unrollLoops ? getTurns(loop).value_or(1) : 1);
+  }
+  return ops;
+}
+
+/// With a copy for each subgroup, places in shared memory and masks are constants, and arrays become registers. Short
+/// code gains too: what a subgroup costs beside its own instructions.
+void KernelEmitter::chooseUnrolling(bool allowed) {
+  constexpr uint64_t maxCopies = 3000, maxCopiesWithoutBarriers = 256;
+  if (!allowed || suspends)
+    return;
+  Block &body = kernel.getBodyBlock();
+  if (!segments.hasBarriers()) {
+    unroll.subgroups = countCopies(body, /*unrollLoops=*/false) <= maxCopiesWithoutBarriers;
+    return;
+  }
+  unroll.loops = countCopies(body, /*unrollLoops=*/true) <= maxCopies;
+  unroll.subgroups = unroll.loops || countCopies(body, /*unrollLoops=*/false) <= maxCopies;
+}
+
+/// A slot for each subgroup and each value that outlives a segment. A loop's results are what it carries.
 void KernelEmitter::createSlots() {
   llvm::BasicBlock &entry = b.GetInsertBlock()->getParent()->getEntryBlock();
   llvm::IRBuilder<> atEntry(&entry, entry.begin());
   unsigned subgroups = llvm::divideCeil(kernel.getNumThreads(), lanes);
+  auto create = [&](Value value) {
+    llvm::AllocaInst *&slot = slots[value];
+    if (!slot)
+      slot = atEntry.CreateAlloca(llvm::ArrayType::get(representation(value), subgroups));
+    return slot;
+  };
   for (Value value : segments.getKept())
-    slots[value] = atEntry.CreateAlloca(llvm::ArrayType::get(representation(value), subgroups));
+    create(getSlotOwner(value));
+  kernel.getBody().walk([&](scf::ForOp loop) {
+    if (segments.isEntered(loop))
+      for (Value argument : loop.getRegionIterArgs())
+        create(argument);
+  });
+}
+
+/// The value as which another one is kept.
+Value KernelEmitter::getSlotOwner(Value value) {
+  auto loop = value.getDefiningOp<scf::ForOp>();
+  if (!loop || !segments.isEntered(loop))
+    return value;
+  return loop.getRegionIterArgs()[cast<OpResult>(value).getResultNumber()];
 }
 
 uint64_t KernelEmitter::getSlotBytes() {
@@ -159,15 +238,58 @@ uint64_t KernelEmitter::getSlotBytes() {
   return bytes * llvm::divideCeil(kernel.getNumThreads(), lanes);
 }
 
+/// Shared arrays that nobody else sees are variables: their elements may become registers.
+void KernelEmitter::createLocalArrays() {
+  constexpr uint64_t maxLocalBytes = 32 * 1024;
+  uint64_t bytes = 0;
+  for (const SharedStorage::Piece &piece : storage.getPieces())
+    bytes += llvm::alignTo(piece.bytes, cpu::sharedAlignment);
+  if (suspends || bytes > maxLocalBytes)
+    return;
+  llvm::BasicBlock &entry = b.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> atEntry(&entry, entry.begin());
+  for (const SharedStorage::Piece &piece : storage.getPieces()) {
+    llvm::AllocaInst *array = atEntry.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), std::max<uint64_t>(piece.bytes, 1)));
+    array->setAlignment(llvm::Align(cpu::sharedAlignment));
+    for (SharedAllocOp alloc : piece.arrays)
+      localArrays[alloc] = {array, storage.getOffset(alloc)};
+  }
+}
+
 LogicalResult KernelEmitter::emitSubgroups() {
   createSlots();
+  createLocalArrays();
+  llvm::SmallSetVector<llvm::AllocaInst *, 8> arrays;
+  for (auto &[alloc, place] : localArrays)
+    arrays.insert(place.first);
+  // What a block leaves behind is nothing to the next one.
+  for (llvm::AllocaInst *array : arrays)
+    b.CreateLifetimeStart(array);
+  for (auto &[value, slot] : slots)
+    b.CreateLifetimeStart(slot);
+  if (failed(emitSteps(kernel.getBodyBlock())))
+    return failure();
+  for (llvm::AllocaInst *array : arrays)
+    b.CreateLifetimeEnd(array);
+  for (auto &[value, slot] : slots)
+    b.CreateLifetimeEnd(slot);
+  return success();
+}
+
+/// The segments of a block of the kernel, and what lies between them.
+LogicalResult KernelEmitter::emitSteps(Block &block) {
   unsigned full = kernel.getNumThreads() / lanes;
-  for (const Segment &segment : segments.get()) {
+  for (const Segments::Step &step : segments.getSteps(block)) {
+    const Segment &segment = segments.get(step.segment);
     auto body = [&](llvm::Value *number) { return emitSegment(segment, number, /*partial=*/false); };
     if (full && failed(emitSubgroupLoop(full, body)))
       return failure();
     // The block's size is a constant, and so is the mask of its partial last subgroup: that one gets its own code.
     if (kernel.getNumThreads() % lanes && failed(emitSegment(segment, b.getInt32(full), /*partial=*/true)))
+      return failure();
+    if (auto branch = dyn_cast_or_null<scf::IfOp>(step.entered); branch && failed(emitEnteredIf(branch)))
+      return failure();
+    if (auto loop = dyn_cast_or_null<scf::ForOp>(step.entered); loop && failed(emitEnteredFor(loop)))
       return failure();
   }
   return success();
@@ -179,23 +301,53 @@ LogicalResult KernelEmitter::emitSegment(const Segment &segment, llvm::Value *nu
     llvm::AllocaInst *slot = slots.lookup(value);
     return b.CreateGEP(slot->getAllocatedType(), slot, {b.getInt32(0), number});
   };
+  auto keep = [&](Value value, Value as) { b.CreateStore(convertTo(value, as), slotOf(as)); };
   for (Operation *op : segment.again)
     if (failed(emitOp(*op)))
       return failure();
-  for (Value value : segment.kept)
-    define(value, b.CreateLoad(representation(value), slotOf(value)));
+  for (Value value : segment.kept) {
+    Value owner = getSlotOwner(value);
+    define(owner, b.CreateLoad(representation(owner), slotOf(owner)));
+    if (owner != value)
+      define(value, convertTo(owner, value));
+  }
   for (Operation *op : segment.ops) {
-    if (failed(emitOp(*op)))
-      return failure();
-    for (Value result : op->getResults())
-      if (slots.contains(result))
-        b.CreateStore(convertTo(result, result), slotOf(result));
+    if (segments.isEntered(op)) {
+      // All subgroups agree on what decides; its last value counts.
+      entering.clear();
+      if (auto branch = dyn_cast<scf::IfOp>(op)) {
+        entering = {getFirstLane(branch.getCondition())};
+        continue;
+      }
+      auto loop = cast<scf::ForOp>(op);
+      entering = {getFirstLane(loop.getLowerBound()), getFirstLane(loop.getUpperBound()), getFirstLane(loop.getStep())};
+      for (auto [init, argument] : llvm::zip_equal(loop.getInits(), loop.getRegionIterArgs()))
+        keep(init, argument);
+    } else if (auto yield = dyn_cast<scf::YieldOp>(op)) {
+      // All are read before one is written.
+      SmallVector<std::pair<llvm::Value *, llvm::Value *>> stores;
+      Operation *parent = yield->getParentOp();
+      auto loop = dyn_cast<scf::ForOp>(parent);
+      for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
+        Value as = loop ? Value(loop.getRegionIterArgs()[i]) : Value(parent->getResult(i));
+        if (slots.contains(as))
+          stores.push_back({convertTo(value, as), slotOf(as)});
+      }
+      for (auto [value, slot] : stores)
+        b.CreateStore(value, slot);
+    } else {
+      if (failed(emitOp(*op)))
+        return failure();
+      for (Value result : op->getResults())
+        if (slots.contains(result))
+          keep(result, result);
+    }
   }
   return success();
 }
 
 void KernelEmitter::enterSubgroup(llvm::Value *number, bool partial) {
-  values.clear();
+  values = ofBlock;
   for (auto [argument, value] : llvm::zip_equal(kernel.getBodyBlock().getArguments(), frame.args))
     values[argument] = value;
   frame.firstThread = b.CreateMul(number, b.getInt32(lanes), "", true, true);

@@ -91,14 +91,47 @@ bool KernelEmitter::isCheap(Block &block) {
   return true;
 }
 
+/// The store that ends a block, if nothing behind it touches memory.
+static StoreOp getLastStore(Block &block) {
+  for (Operation &op : llvm::reverse(block.without_terminator())) {
+    if (auto store = dyn_cast<StoreOp>(op))
+      return store.getIsVolatile() || store.getPredicate() ? StoreOp() : store;
+    if (!isElementwise(op.getName()))
+      return {};
+  }
+  return {};
+}
+
+/// Both arms' last stores, where they are to the same element.
+static std::pair<StoreOp, StoreOp> getCommonStore(scf::IfOp op) {
+  if (!op.elseBlock())
+    return {};
+  StoreOp first = getLastStore(*op.thenBlock()), second = getLastStore(*op.elseBlock());
+  bool same = first && second && first.getArray() == second.getArray() && first.getIndices() == second.getIndices() &&
+              first.getStaticIndices() == second.getStaticIndices();
+  return same ? std::pair(first, second) : std::pair<StoreOp, StoreOp>();
+}
+
 LogicalResult KernelEmitter::emitDivergentIf(scf::IfOp op) {
   llvm::Value *condition = freeze(getVector(op.getCondition()));
   bool flatten = isCheap(*op.thenBlock()) && (!op.elseBlock() || isCheap(*op.elseBlock()));
+  // One store of what the lanes choose, instead of one for each arm.
+  auto [thenStore, elseStore] = flatten ? getCommonStore(op) : std::pair<StoreOp, StoreOp>();
+  if (thenStore) {
+    postponed.insert(thenStore);
+    postponed.insert(elseStore);
+  }
 
   // An arm's results are poison where it is skipped: then no lane selects them.
   auto arm = [&](Block *block, llvm::Value *armMask, SmallVectorImpl<llvm::Value *> &yielded) -> LogicalResult {
-    if (flatten)
-      return emitArm(block, armMask, op.getResults(), yielded);
+    std::optional<uint64_t> known = constantBits(armMask);
+    if (known && !*known) {
+      for (Value result : op.getResults())
+        yielded.push_back(llvm::PoisonValue::get(representation(result)));
+      return success();
+    }
+    if (flatten || known)
+      return emitArm(block, known && llvm::popcount(*known) == int(lanes) ? nullptr : armMask, op.getResults(), yielded);
     llvm::Function *function = b.GetInsertBlock()->getParent();
     auto *start = llvm::BasicBlock::Create(context, "some", function);
     auto *merge = llvm::BasicBlock::Create(context, "skip", function);
@@ -125,6 +158,16 @@ LogicalResult KernelEmitter::emitDivergentIf(scf::IfOp op) {
     return failure();
   if (op.elseBlock() && failed(arm(op.elseBlock(), both(mask, b.CreateNot(condition)), elseValues)))
     return failure();
+  if (thenStore) {
+    postponed.erase(thenStore);
+    postponed.erase(elseStore);
+    // Which of the arms was skipped, if one was, is known: its value is not there.
+    auto valueOf = [&](StoreOp store) {
+      Value value = store.getValue();
+      return values.contains(value) ? getVector(value) : llvm::PoisonValue::get(vectorOf(scalarType(value.getType())));
+    };
+    storeValue(thenStore, b.CreateSelect(condition, valueOf(thenStore), valueOf(elseStore)));
+  }
   for (auto [i, result] : llvm::enumerate(op.getResults()))
     define(result, analysis.getShape(result).isVarying()
                        ? b.CreateSelect(condition, thenValues[i], elseValues[i])
@@ -163,8 +206,32 @@ struct Counter {
 };
 } // namespace
 
+/// What holds barriers, once for the block. What its parts yield is in slots.
+LogicalResult KernelEmitter::emitEnteredIf(scf::IfOp op) {
+  llvm::Value *condition = entering.front();
+  if (auto *constant = dyn_cast<llvm::ConstantInt>(condition)) {
+    Block *taken = constant->isOne() ? op.thenBlock() : op.elseBlock();
+    return taken ? emitSteps(*taken) : success();
+  }
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  auto *thenStart = llvm::BasicBlock::Create(context, "then", function);
+  auto *elseStart = llvm::BasicBlock::Create(context, "else", function);
+  auto *merge = llvm::BasicBlock::Create(context, "endif", function);
+  b.CreateCondBr(condition, thenStart, elseStart);
+  for (auto [start, block] : {std::pair(thenStart, op.thenBlock()), std::pair(elseStart, op.elseBlock())}) {
+    b.SetInsertPoint(start);
+    if (block && failed(emitSteps(*block)))
+      return failure();
+    b.CreateBr(merge);
+  }
+  b.SetInsertPoint(merge);
+  return success();
+}
+
 static llvm::Value *atLeastOne(llvm::IRBuilder<> &b, llvm::Value *step) {
   llvm::Value *one = llvm::ConstantInt::get(step->getType(), 1);
+  if (auto *constant = dyn_cast<llvm::ConstantInt>(step))
+    return constant->isZero() ? one : step;
   return b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, step, one);
 }
 
@@ -211,7 +278,116 @@ LogicalResult KernelEmitter::emitUniformFor(scf::ForOp op) {
   return success();
 }
 
+/// As emitEnteredIf, with what the loop carries in slots.
+LogicalResult KernelEmitter::emitEnteredFor(scf::ForOp op) {
+  Counter counter{b, op, entering[1], atLeastOne(b, entering[2])};
+  llvm::Value *lower = entering[0];
+  auto isTrue = [](llvm::Value *value) { return cast<llvm::ConstantInt>(value)->isOne(); };
+  if (unroll.loops && llvm::all_of(entering, [](llvm::Value *bound) { return isa<llvm::ConstantInt>(bound); })) {
+    for (bool goesOn = isTrue(counter.enters(lower)); goesOn;) {
+      ofBlock[op.getInductionVar()] = {lower, nullptr};
+      if (failed(emitSteps(*op.getBody())))
+        return failure();
+      llvm::Value *next = counter.next(lower);
+      goesOn = isTrue(counter.goesOn(lower, next));
+      lower = next;
+    }
+    ofBlock.erase(op.getInductionVar());
+    return success();
+  }
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock *before = b.GetInsertBlock();
+  auto *body = llvm::BasicBlock::Create(context, "for", function);
+  auto *after = llvm::BasicBlock::Create(context, "for.end", function);
+  b.CreateCondBr(counter.enters(lower), body, after);
+  b.SetInsertPoint(body);
+  llvm::PHINode *variable = b.CreatePHI(lower->getType(), 2);
+  variable->addIncoming(lower, before);
+  ofBlock[op.getInductionVar()] = {variable, nullptr};
+  if (failed(emitSteps(*op.getBody())))
+    return failure();
+  ofBlock.erase(op.getInductionVar());
+  llvm::Value *next = counter.next(variable);
+  variable->addIncoming(next, b.GetInsertBlock());
+  setLoopHint(b.CreateCondBr(counter.goesOn(variable, next), body, after), op);
+  b.SetInsertPoint(after);
+  return success();
+}
+
+/// Lanes that start together leave by their bounds alone: the loop turns until the largest one, and a lane's mask is a
+/// comparison that nothing has to wait for.
+LogicalResult KernelEmitter::emitCountedFor(scf::ForOp op) {
+  bool isUnsigned = op.getUnsignedCmp();
+  llvm::Value *lower = getBase(op.getLowerBound()), *bounds = getVector(op.getUpperBound());
+  unsigned width = lower->getType()->getIntegerBitWidth();
+  if (mask) {
+    llvm::APInt least = isUnsigned ? llvm::APInt::getZero(width) : llvm::APInt::getSignedMinValue(width);
+    bounds = b.CreateSelect(mask, bounds, llvm::ConstantInt::get(bounds->getType(), least));
+  }
+  bounds = freeze(bounds);
+  llvm::Value *last = b.CreateIntMaxReduce(bounds, !isUnsigned);
+  Counter counter{b, op, last, atLeastOne(b, getBase(op.getStep()))};
+  SmallVector<llvm::Value *> inits, results;
+  for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getRegionIterArgs())) {
+    inits.push_back(convertTo(init, argument));
+    results.push_back(getVector(init));
+  }
+
+  llvm::Function *function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock *before = b.GetInsertBlock();
+  auto *body = llvm::BasicBlock::Create(context, "for", function);
+  auto *after = llvm::BasicBlock::Create(context, "for.end", function);
+  b.CreateCondBr(counter.enters(lower), body, after);
+  b.SetInsertPoint(body);
+  auto phiOf = [&](llvm::Value *init) {
+    llvm::PHINode *phi = b.CreatePHI(init->getType(), 2);
+    phi->addIncoming(init, before);
+    return phi;
+  };
+  llvm::PHINode *variable = phiOf(lower);
+  define(op.getInductionVar(), variable);
+  // What a lane leaves with is kept beside a value that is a scalar inside the loop; a vector serves as both.
+  SmallVector<llvm::PHINode *> carried, kept;
+  for (auto [i, argument] : llvm::enumerate(op.getRegionIterArgs())) {
+    carried.push_back(phiOf(inits[i]));
+    kept.push_back(analysis.getShape(argument).isVarying() ? carried.back() : phiOf(results[i]));
+    define(argument, carried.back());
+  }
+  llvm::Value *active = isUnsigned ? b.CreateICmpULT(splat(variable), bounds) : b.CreateICmpSLT(splat(variable), bounds);
+  llvm::Value *outer = mask;
+  mask = active;
+  LogicalResult done = emitBlock(*op.getBody());
+  mask = outer;
+  if (failed(done))
+    return failure();
+  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
+  SmallVector<llvm::Value *> nextResults;
+  for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
+    llvm::Value *next = b.CreateSelect(active, getVector(value), kept[i]);
+    nextResults.push_back(next);
+    llvm::Value *inside = kept[i] == carried[i] ? next : getBase(value);
+    carried[i]->addIncoming(inside, b.GetInsertBlock());
+    if (kept[i] != carried[i])
+      kept[i]->addIncoming(next, b.GetInsertBlock());
+  }
+  llvm::Value *next = counter.next(variable);
+  variable->addIncoming(next, b.GetInsertBlock());
+  llvm::BasicBlock *end = b.GetInsertBlock();
+  setLoopHint(b.CreateCondBr(counter.goesOn(variable, next), body, after), op);
+
+  b.SetInsertPoint(after);
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    llvm::PHINode *phi = b.CreatePHI(results[i]->getType(), 2);
+    phi->addIncoming(results[i], before);
+    phi->addIncoming(nextResults[i], end);
+    define(result, phi);
+  }
+  return success();
+}
+
 LogicalResult KernelEmitter::emitDivergentFor(scf::ForOp op) {
+  if (analysis.isUniform(op.getLowerBound()) && analysis.isUniform(op.getStep()))
+    return emitCountedFor(op);
   bool variesInside = analysis.getShape(op.getInductionVar()).isVarying();
   Counter counter{b, op, getVector(op.getUpperBound()), atLeastOne(b, getVector(op.getStep()))};
   llvm::Value *lower = convertTo(op.getLowerBound(), op.getInductionVar());

@@ -16,7 +16,7 @@ void KernelEmitter::emitThreadId(Value result, Dim dim, bool global) {
   bool varies = analysis.getShape(result).isVarying();
   llvm::Value *thread = frame.firstThread;
   if (varies)
-    thread = b.CreateAdd(splat(thread), lanesVector([](unsigned lane) { return lane; }, b.getInt32Ty()));
+    thread = b.CreateAdd(splat(thread), lanesVector([](unsigned lane) { return lane; }, b.getInt32Ty()), "", true, true);
   auto constant = [&](int64_t value) { return llvm::ConstantInt::get(thread->getType(), value); };
   llvm::Value *id = b.CreateUDiv(thread, constant(position.divisor));
   if (position.divisor * position.modulus < kernel.getNumThreads())
@@ -25,9 +25,10 @@ void KernelEmitter::emitThreadId(Value result, Dim dim, bool global) {
   llvm::Type *element = scalarType(result.getType());
   id = b.CreateZExt(id, varies ? vectorOf(element) : element);
   if (global) {
+    // A launch is refused where an i32 does not number all threads.
     llvm::Value *start = b.CreateMul(b.CreateZExt(frame.block[d], element),
-                                     llvm::ConstantInt::get(element, kernel.getBlockDim(d)));
-    id = b.CreateAdd(varies ? splat(start) : start, id);
+                                     llvm::ConstantInt::get(element, kernel.getBlockDim(d)), "", true, true);
+    id = b.CreateAdd(varies ? splat(start) : start, id, "", true, true);
   }
   define(result, id);
 }

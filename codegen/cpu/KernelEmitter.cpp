@@ -25,13 +25,14 @@ bool mayWait(scf::WhileOp loop) {
       .wasInterrupted();
 }
 
-static bool mayWait(KernelOp kernel) {
+bool mayWait(KernelOp kernel) {
   return kernel.getBody()
       .walk([](scf::WhileOp loop) { return mayWait(loop) ? WalkResult::interrupt() : WalkResult::advance(); })
       .wasInterrupted();
 }
 
-KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatures features, llvm::Module &module)
+KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatures features, llvm::Module &module,
+                             bool mayUnroll)
     : kernel(kernel), lanes(target.subgroupSize), features(features), module(module), context(module.getContext()),
       b(context), analysis(kernel, lanes), segments(kernel, /*split=*/kernel.getNumThreads() > int64_t(lanes)),
       storage(kernel, target) {
@@ -58,7 +59,8 @@ KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatur
   if (privateBytes)
     sharedBytes = privateStart + privateBytes * llvm::divideCeil(kernel.getNumThreads(), lanes);
   suspends = cooperates || (kernel.getNumThreads() > int64_t(lanes) &&
-                            (waits || !segments.areTopLevel() || getSlotBytes() > maxSlotBytes));
+                            (waits || !segments.areSplit() || getSlotBytes() > maxSlotBytes));
+  chooseUnrolling(mayUnroll);
 }
 
 //===----------------------------------------------------------------------===//
@@ -99,6 +101,11 @@ llvm::Value *KernelEmitter::getVector(Value value) {
   if (const LaneOffsets *offsets = analysis.getShape(value).offsets)
     vector = b.CreateAdd(vector, offsetsVector(*offsets, lane.base->getType()));
   return vector;
+}
+
+/// Of a value that all active lanes share, whatever its shape; the first lane is always there.
+llvm::Value *KernelEmitter::getFirstLane(Value value) {
+  return analysis.isUniform(value) ? getBase(value) : extractLane(getVector(value), b.getInt32(0));
 }
 
 /// Records an op's result; where the shape asks for a scalar, `scalarOrVector` must be one.

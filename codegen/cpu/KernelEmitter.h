@@ -71,12 +71,14 @@ struct LaneValue {
   llvm::Value *vector = nullptr;
 };
 
-/// Whether a thread may wait in the loop for what another one writes.
+/// Whether a thread may wait in the loop, or in one of the kernel's, for what another one writes.
 bool mayWait(mlir::scf::WhileOp loop);
+bool mayWait(KernelOp kernel);
 
 class KernelEmitter {
 public:
-  KernelEmitter(KernelOp kernel, const Target &target, NativeFeatures features, llvm::Module &module);
+  /// `mayUnroll`: code may grow for speed.
+  KernelEmitter(KernelOp kernel, const Target &target, NativeFeatures features, llvm::Module &module, bool mayUnroll);
 
   /// Diagnoses what it cannot lower at the op.
   mlir::LogicalResult emit();
@@ -97,14 +99,22 @@ private:
   LaneAnalysis analysis;
   Segments segments;
   SharedStorage storage;
-  llvm::DenseMap<mlir::Value, llvm::AllocaInst *> slots;
+  llvm::MapVector<mlir::Value, llvm::AllocaInst *> slots;
+  /// What is copied instead of repeated, where the kernel has barriers.
+  struct {
+    bool subgroups = false, loops = false;
+  } unroll;
   bool suspends = false; ///< subgroups are coroutines
   bool waits = false;    ///< subgroups may wait for each other by memory: they take turns in such loops too
   bool cooperates = false; ///< blocks wait for each other: all of them are under way at once
   bool asserts = false;  ///< a thread may end the launch
 
   llvm::DenseMap<mlir::Value, LaneValue> values;
+  llvm::DenseMap<mlir::Value, LaneValue> ofBlock; ///< variables of loops that the block has entered
+  llvm::SmallVector<llvm::Value *, 3> entering;   ///< a condition, or the bounds and step of a loop, from a segment
   llvm::DenseMap<mlir::Operation *, unsigned> sharedOffsets;
+  /// A shared array's variable and the place in it, where it is not in the worker's memory.
+  llvm::MapVector<mlir::Operation *, std::pair<llvm::AllocaInst *, uint64_t>> localArrays;
   llvm::Value *mask = nullptr;
 
   /// What a subgroup's code refers to.
@@ -130,6 +140,7 @@ private:
   llvm::Value *splat(llvm::Value *scalar) { return b.CreateVectorSplat(lanes, scalar); }
   llvm::Value *getBase(mlir::Value value) { return values.lookup(value).base; }
   llvm::Value *getVector(mlir::Value value);
+  llvm::Value *getFirstLane(mlir::Value value);
   void define(mlir::Value value, llvm::Value *scalarOrVector);
   llvm::Value *convertTo(mlir::Value from, mlir::Value shapedLike);
 
@@ -150,7 +161,12 @@ private:
   mlir::LogicalResult emitSegment(const Segment &segment, llvm::Value *number, bool partial);
   void enterSubgroup(llvm::Value *number, bool partial);
   void createSlots();
+  void createLocalArrays();
+  mlir::Value getSlotOwner(mlir::Value value);
   uint64_t getSlotBytes();
+  uint64_t countCopies(mlir::Block &block, bool unrollLoops);
+  void chooseUnrolling(bool allowed);
+  mlir::LogicalResult emitSteps(mlir::Block &block);
   mlir::LogicalResult emitSubgroupLoop(unsigned count, llvm::function_ref<mlir::LogicalResult(llvm::Value *)> body);
   mlir::LogicalResult emitCoroutine(llvm::StringRef name, bool partial, llvm::Function *&result);
   mlir::LogicalResult emitCoroutineDriver(llvm::Value *worker);
@@ -188,6 +204,9 @@ private:
   bool isCheap(mlir::Block &block);
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitUniformFor(mlir::scf::ForOp op);
+  mlir::LogicalResult emitEnteredIf(mlir::scf::IfOp op);
+  mlir::LogicalResult emitEnteredFor(mlir::scf::ForOp op);
+  mlir::LogicalResult emitCountedFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitDivergentFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
   void emitTurn(mlir::scf::WhileOp op);
@@ -204,6 +223,7 @@ private:
     bool isKnown = false;                  ///< the elements stand at `offsets` from `pointer`
     const LaneOffsets *offsets = nullptr;
     llvm::Value *elements = nullptr;       ///< otherwise: a vector of subscripts
+    int64_t stride = 1;                    ///< elements from one value of the last subscript to the next
   };
   /// Arrays that overlap no other: shared ones of their own place and buffers that are declared so.
   llvm::MapVector<mlir::Value, llvm::MDNode *> aliasScopes;
@@ -222,6 +242,9 @@ private:
   bool isContiguous(const LaneOffsets *offsets);
   void emitLoad(LoadOp op);
   void emitStore(StoreOp op);
+  void storeValue(StoreOp op, llvm::Value *value);
+  void storeVector(const Address &address, llvm::Value *vector, llvm::Value *active, mlir::Value array);
+  llvm::DenseSet<mlir::Operation *> postponed; ///< stores that follow behind both arms of a branch
   llvm::Instruction *emitVectorLoad(const Address &address, llvm::Type *element, llvm::Value *active,
                                     llvm::Value *otherwise);
 
@@ -229,6 +252,7 @@ private:
 public:
   /// What one lane after the other accesses.
   struct LaneAccess {
+    mlir::Operation *op;
     mlir::Value array;
     mlir::OperandRange indices;
     llvm::ArrayRef<int64_t> literals;
@@ -248,7 +272,10 @@ private:
   llvm::AllocaInst *createLaneTable(llvm::Type *element);
   LaneOperand spill(llvm::Value *value);
   llvm::Value *getLane(const LaneOperand &operand, llvm::Value *lane);
-  void forEachLane(llvm::Value *active, llvm::function_ref<void(llvm::Value *lane)> body);
+  bool isCheapByLane(mlir::Value value, mlir::Operation *user, unsigned depth = 0);
+  llvm::Value *emitByLane(mlir::Value value, unsigned lane);
+  /// Copies of a cheap body take turns without a loop where all lanes are active.
+  void forEachLane(llvm::Value *active, bool isCheap, llvm::function_ref<void(llvm::Value *lane)> body);
   /// The lanes' results as a vector; null without `resultType`. Lanes that take no part have `otherwise`, or anything.
   llvm::Value *accessEachLane(const LaneAccess &access, llvm::ArrayRef<llvm::Value *> operands, mlir::Value otherwise,
                               llvm::Type *resultType, LaneAccessBody body);

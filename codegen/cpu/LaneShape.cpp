@@ -166,6 +166,18 @@ LaneShape LaneAnalysis::divide(Operation &op, LaneShape a, const APInt &operand)
   return mapOffsets(a, [&](int64_t offset) { return offset >> k; }, aligned);
 }
 
+/// Whether natural numbers that start at a multiple of 2^k and differ by less all lie on one side of a multiple.
+bool LaneAnalysis::comparesWhole(arith::CmpIPredicate predicate, LaneShape a, LaneShape b) const {
+  using Predicate = arith::CmpIPredicate;
+  if (predicate != Predicate::ult && predicate != Predicate::slt && predicate != Predicate::uge &&
+      predicate != Predicate::sge)
+    return false;
+  if (!a.offsets || b.offsets || !a.natural || !a.steady || !b.natural)
+    return false;
+  uint64_t aligned = uint64_t(1) << std::min<uint8_t>({a.aligned, b.aligned, 62});
+  return llvm::all_of(*a.offsets, [&](int64_t offset) { return offset >= 0 && uint64_t(offset) < aligned; });
+}
+
 /// Finds block_id * block_dim + thread_id, and the dimension.
 std::optional<unsigned> LaneAnalysis::matchGlobalThreadId(arith::AddIOp op) {
   for (auto [start, thread] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
@@ -228,6 +240,8 @@ LaneShape LaneAnalysis::getElementwise(Operation &op) {
   // What wraps is no subscript: lanes that touch memory are where lane 0 says.
   if (isa<arith::ExtSIOp>(op) && op.hasAttr(subscriptAttribute))
     return {LaneShape::Known, /*steady=*/false, /*natural=*/false, a.aligned, a.offsets};
+  if (auto compare = dyn_cast<arith::CmpIOp>(op); compare && comparesWhole(compare.getPredicate(), a, b))
+    return {LaneShape::Known, /*steady=*/true};
   if (isa<arith::SelectOp>(op) && a.isUniform())
     return join(b, getShape(op.getOperand(2)));
   if (isa<arith::MulIOp>(op) && matchPattern(op.getOperand(0), m_ConstantInt(&factor)))

@@ -91,6 +91,7 @@ private:
   LaneShape combine(LaneShape a, LaneShape b, int64_t sign, unsigned width, bool steady);
   LaneShape scale(LaneShape a, int64_t factor, unsigned width);
   LaneShape mapOffsets(LaneShape a, llvm::function_ref<int64_t(int64_t)> map, uint8_t aligned);
+  bool comparesWhole(mlir::arith::CmpIPredicate predicate, LaneShape a, LaneShape b) const;
   LaneShape divide(mlir::Operation &op, LaneShape a, const llvm::APInt &divisor);
 };
 

@@ -69,8 +69,11 @@ void KernelEmitter::annotate(llvm::Instruction *access, Value array) {
 
 llvm::Value *KernelEmitter::arrayPointer(Value array) {
   array = getRootArray(array);
-  if (auto alloc = array.getDefiningOp<SharedAllocOp>())
+  if (auto alloc = array.getDefiningOp<SharedAllocOp>()) {
+    if (auto place = localArrays.find(alloc); place != localArrays.end())
+      return b.CreateConstGEP1_64(b.getInt8Ty(), place->second.first, place->second.second);
     return b.CreateConstGEP1_64(b.getInt8Ty(), frame.shared, sharedOffsets.lookup(alloc));
+  }
   if (auto alloc = array.getDefiningOp<PrivateAllocOp>()) {
     // Behind the shared arrays, a subgroup's after another's.
     llvm::Value *subgroup = b.CreateZExt(b.CreateUDiv(frame.firstThread, b.getInt32(lanes)), b.getInt64Ty());
@@ -145,6 +148,7 @@ KernelEmitter::Address KernelEmitter::locate(Value array, OperandRange indices, 
   address.isKnown = known;
   address.offsets = known ? analysis.intern(std::move(offsets)) : nullptr;
   address.elements = sum;
+  address.stride = strides.empty() ? 1 : strides.back();
   return address;
 }
 
@@ -175,6 +179,22 @@ llvm::Value *KernelEmitter::lanePointer(const Address &address, llvm::Type *elem
 // Loads
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// Neighbouring lanes.
+struct LaneRun {
+  unsigned first, count;
+};
+} // namespace
+
+/// The lanes of a mask that is known here, where they are neighbours whose number makes a vector.
+static std::optional<LaneRun> getRun(std::optional<uint64_t> known) {
+  if (!known || !*known)
+    return std::nullopt;
+  unsigned first = llvm::countr_zero(*known), count = llvm::popcount(*known);
+  bool isRun = llvm::countr_one(*known >> first) == int(count);
+  return isRun && llvm::isPowerOf2_32(count) ? std::optional(LaneRun{first, count}) : std::nullopt;
+}
+
 /// One vector, of storage elements; `active` null for all lanes.
 llvm::Instruction *KernelEmitter::emitVectorLoad(const Address &address, llvm::Type *element, llvm::Value *active,
                                                  llvm::Value *otherwise) {
@@ -183,6 +203,12 @@ llvm::Instruction *KernelEmitter::emitVectorLoad(const Address &address, llvm::T
   if (address.isKnown && isContiguous(address.offsets)) {
     if (!active)
       return b.CreateAlignedLoad(type, address.pointer, alignment);
+    if (std::optional<LaneRun> run = otherwise ? std::nullopt : getRun(constantBits(active))) {
+      llvm::Value *pointer = b.CreateConstGEP1_64(element, address.pointer, run->first);
+      if (run->count == 1)
+        return b.CreateAlignedLoad(element, pointer, alignment);
+      return b.CreateAlignedLoad(llvm::FixedVectorType::get(element, run->count), pointer, alignment);
+    }
     return b.CreateMaskedLoad(type, address.pointer, alignment, active, otherwise);
   }
   return b.CreateMaskedGather(type, lanePointers(address, element), alignment, activeLanes(active), otherwise);
@@ -203,6 +229,17 @@ void KernelEmitter::emitLoad(LoadOp op) {
     }
     llvm::Instruction *loaded = emitVectorLoad(address, element, active, otherwise);
     annotate(loaded, op.getArray());
+    if (loaded->getType() != vectorOf(element)) {
+      LaneRun run = *getRun(constantBits(active));
+      SmallVector<int> places(lanes, llvm::PoisonMaskElem);
+      if (run.count == 1) {
+        llvm::Value *vector = llvm::PoisonValue::get(vectorOf(element));
+        return define(op.getResult(), fromStorage(b.CreateInsertElement(vector, loaded, uint64_t(run.first)), scalar));
+      }
+      for (unsigned i = 0; i < run.count; ++i)
+        places[run.first + i] = i;
+      return define(op.getResult(), fromStorage(b.CreateShuffleVector(loaded, places), scalar));
+    }
     // LLVM 22 merges a masked load into a select by the same mask where the select stands, past stores in between; a
     // freeze keeps the two apart.
     llvm::Value *kept = active ? b.CreateFreeze(loaded) : loaded;
@@ -241,19 +278,43 @@ void KernelEmitter::emitLoad(LoadOp op) {
 //===----------------------------------------------------------------------===//
 
 void KernelEmitter::emitStore(StoreOp op) {
+  if (!postponed.contains(op))
+    storeValue(op, nullptr);
+}
+
+/// Consecutive elements, or those at any place.
+void KernelEmitter::storeVector(const Address &address, llvm::Value *vector, llvm::Value *active, Value array) {
+  llvm::Type *element = vector->getType()->getScalarType();
+  llvm::Align alignment(element->getPrimitiveSizeInBits() / 8);
+  llvm::Instruction *store;
+  std::optional<LaneRun> run = active ? getRun(constantBits(active)) : std::nullopt;
+  if (!address.isKnown || !isContiguous(address.offsets))
+    store = b.CreateMaskedScatter(vector, lanePointers(address, element), alignment, activeLanes(active));
+  else if (run)
+    store = b.CreateAlignedStore(
+        b.CreateShuffleVector(vector, llvm::to_vector(llvm::seq<int>(run->first, run->first + run->count))),
+        b.CreateConstGEP1_64(element, address.pointer, run->first), alignment);
+  else if (active)
+    store = b.CreateMaskedStore(vector, address.pointer, alignment, active);
+  else
+    store = b.CreateAlignedStore(vector, address.pointer, alignment);
+  annotate(store, array);
+}
+
+/// `given`, if not null, is what the lanes store instead of the op's operand.
+void KernelEmitter::storeValue(StoreOp op, llvm::Value *given) {
   Type type = getElementType(op.getArray().getType());
   llvm::Type *element = getStorageType(type);
   Address address = locate(op.getArray(), op.getIndices(), op.getStaticIndices(), element);
   llvm::Align alignment(element->getPrimitiveSizeInBits() / 8);
   Value predicate = op.getPredicate(), value = op.getValue();
-  bool oneElement = address.isKnown && !address.offsets;
+  bool oneElement = address.isKnown && !address.offsets, isUniform = !given && analysis.isUniform(value);
 
   llvm::Value *active = mask;
   if (predicate)
     active = both(mask, freeze(getVector(predicate)));
   auto storeLane = [&](llvm::Value *lane, llvm::Value *pointer) {
-    llvm::Value *scalar =
-        analysis.isUniform(value) ? getBase(value) : extractLane(getVector(value), lane);
+    llvm::Value *scalar = isUniform ? getBase(value) : extractLane(given ? given : getVector(value), lane);
     annotate(b.CreateAlignedStore(toStorage(scalar, element), pointer, alignment), op.getArray());
   };
 
@@ -262,7 +323,8 @@ void KernelEmitter::emitStore(StoreOp op) {
   if (std::optional<uint64_t> known = active ? constantBits(active) : std::nullopt) {
     if (!*known)
       return;
-    if (llvm::popcount(*known) <= fewLanes) {
+    bool isVector = !oneElement && address.isKnown && isContiguous(address.offsets) && getRun(known);
+    if (llvm::popcount(*known) <= fewLanes && !(isVector && llvm::popcount(*known) > 1)) {
       unsigned last = 63 - llvm::countl_zero(*known);
       for (unsigned lane = 0; lane <= last; ++lane)
         if (*known >> lane & 1 && (!oneElement || lane == last))
@@ -270,29 +332,30 @@ void KernelEmitter::emitStore(StoreOp op) {
       return;
     }
   }
-  // Of lanes that write one element, the last one's value stays. A scatter does that too; the last active lane's value
-  // by its number would not do: LLVM may extract it where no lane is active, from memory that is not the vector's.
+  // Of lanes that write one element, the last one's value stays.
   if (oneElement && !active)
     return storeLane(b.getInt64(lanes - 1), address.pointer);
-  if (oneElement && analysis.isUniform(value)) {
+  if (oneElement) {
     llvm::Function *function = b.GetInsertBlock()->getParent();
     auto *access = llvm::BasicBlock::Create(context, "store", function);
     auto *merge = llvm::BasicBlock::Create(context, "store.end", function);
     b.CreateCondBr(anyLane(active), access, merge);
     b.SetInsertPoint(access);
-    storeLane(nullptr, address.pointer);
+    if (isUniform) {
+      storeLane(nullptr, address.pointer);
+    } else {
+      // Through memory: LLVM would extract the element ahead of the branch, where no lane is active, from memory that is
+      // not the vector's.
+      LaneOperand table = spill(toStorage(given ? given : getVector(value), element));
+      llvm::Value *above = b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, bits(active), b.getFalse());
+      llvm::Value *last = b.CreateZExt(b.CreateSub(b.getIntN(lanes, lanes - 1), above), b.getInt64Ty());
+      annotate(b.CreateAlignedStore(getLane(table, last), address.pointer, alignment), op.getArray());
+      b.CreateLifetimeEnd(table.table);
+    }
     b.CreateBr(merge);
     return b.SetInsertPoint(merge);
   }
-  llvm::Value *vector = toStorage(getVector(value), element);
-  llvm::Instruction *store;
-  if (!address.isKnown || !isContiguous(address.offsets))
-    store = b.CreateMaskedScatter(vector, lanePointers(address, element), alignment, activeLanes(active));
-  else if (active)
-    store = b.CreateMaskedStore(vector, address.pointer, alignment, active);
-  else
-    store = b.CreateAlignedStore(vector, address.pointer, alignment);
-  annotate(store, op.getArray());
+  storeVector(address, toStorage(given ? given : getVector(value), element), active, op.getArray());
 }
 
 } // namespace qd

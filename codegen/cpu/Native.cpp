@@ -23,6 +23,7 @@
 #include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include <mutex>
 #include <optional>
@@ -120,9 +121,11 @@ NativeFeatures getFeatures(const TargetMachine &machine) {
 // Optimisation
 //===----------------------------------------------------------------------===//
 
-/// What pays on code that comes as SSA from the emitter: no promotion of memory, no inlining, no vectoriser.
+/// What pays on code that comes as SSA from the emitter: no inlining, no vectoriser. Shared arrays and what outlives a
+/// barrier become registers where all places are known.
 static FunctionPassManager buildSimplification() {
   FunctionPassManager passes;
+  passes.addPass(SROAPass(SROAOptions::PreserveCFG));
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(InstCombinePass());
   passes.addPass(SimplifyCFGPass());

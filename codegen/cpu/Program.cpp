@@ -22,6 +22,9 @@
 #include "llvm/Support/FormatVariadic.h"
 #include <cfenv>
 #include <map>
+#ifdef __x86_64__
+#include <xmmintrin.h>
+#endif
 
 using namespace mlir;
 
@@ -33,6 +36,7 @@ struct KernelFacts {
   bool hasCoroutines = false;
   bool isCooperative = false;
   bool hasAsserts = false;
+  bool mayWait = false; ///< for what other blocks write
   unsigned sharedBytes = 0, stateOffset = 0;
   std::array<unsigned, 3> block = {};
   std::array<bool, 3> narrowDims = {}; ///< dimensions in which an i32 numbers all threads
@@ -41,16 +45,17 @@ struct KernelFacts {
 
 /// Emits and verifies one kernel.
 static LogicalResult emitKernel(KernelOp kernel, const Target &target, const llvm::TargetMachine &machine,
-                                llvm::Module &module, KernelFacts &facts) {
+                                unsigned optLevel, llvm::Module &module, KernelFacts &facts) {
   if (failed(checkParameters(kernel, describeKernel(kernel, target), target)))
     return failure();
   cpu::prepare(module, machine);
-  KernelEmitter emitter(kernel, target, cpu::getFeatures(machine), module);
+  KernelEmitter emitter(kernel, target, cpu::getFeatures(machine), module, /*mayUnroll=*/optLevel > 1);
   if (failed(emitter.emit()))
     return failure();
   facts.hasCoroutines |= emitter.usesCoroutines();
   facts.isCooperative = emitter.isCooperative();
   facts.hasAsserts |= emitter.hasAsserts();
+  facts.mayWait = mayWait(kernel);
   facts.sharedBytes = emitter.getSharedBytes();
   facts.stateOffset = emitter.getStateOffset();
   llvm::copy(emitter.getNarrowDims(), facts.narrowDims.begin());
@@ -79,7 +84,7 @@ FailureOr<std::string> emitCPUText(ModuleOp module, const Target &target, const 
   llvm::Module code("qir", context);
   KernelFacts facts;
   for (KernelOp kernel : module.getOps<KernelOp>())
-    if (failed(emitKernel(kernel, target, **machine, code, facts)))
+    if (failed(emitKernel(kernel, target, **machine, options.optLevel, code, facts)))
       return failure();
   cpu::optimise(code, **machine, options.optLevel, facts.hasCoroutines);
 
@@ -150,8 +155,21 @@ struct Kernel {
   }
 };
 
-/// Round to nearest and no flushing of subnormals, whatever the calling thread is set to.
+/// Round to nearest and no flushing of subnormals, whatever the calling thread is set to. On x86 generated code only
+/// knows one of the two control words, and setting the other one takes longer than a small block.
 class StrictFloats {
+#ifdef __x86_64__
+public:
+  StrictFloats() : saved(_mm_getcsr()) { set(0x1F80); }
+  ~StrictFloats() { set(saved); }
+
+private:
+  void set(unsigned word) {
+    if (_mm_getcsr() != word)
+      _mm_setcsr(word);
+  }
+  unsigned saved;
+#else
 public:
   StrictFloats() {
     std::fegetenv(&saved);
@@ -161,6 +179,7 @@ public:
 
 private:
   std::fenv_t saved;
+#endif
 };
 
 /// Programs with the same number of threads share one pool while any of them lives.
@@ -207,7 +226,7 @@ LogicalResult CPUProgram::build(ModuleOp module, const Target &target) {
     Kernel &kernel = kernels[op.getSymName()];
     kernel.context = std::make_unique<llvm::LLVMContext>();
     kernel.module = std::make_unique<llvm::Module>(op.getSymName(), *kernel.context);
-    if (failed(emitKernel(op, target, *machine, *kernel.module, kernel.facts)))
+    if (failed(emitKernel(op, target, *machine, options.optLevel, *kernel.module, kernel.facts)))
       return failure();
     kernel.subgroups = llvm::divideCeil(op.getNumThreads(), target.subgroupSize);
     for (Type type : op.getBodyBlock().getArgumentTypes())
@@ -266,13 +285,11 @@ static void runReporting(const Kernel &kernel, cpu::Reports &reports, llvm::func
     blocks();
 }
 
-/// Runs blocks that do not wait for later ones.
+/// Runs blocks that wait for none, or for earlier ones.
 void CPUProgram::runApart(Kernel &kernel, const void *record, uint64_t blocks, cpu::Reports &reports) {
-  unsigned threads = pool->getNumThreads();
-  // Pieces small enough to even out, large enough that taking one costs nothing.
-  uint64_t piece = std::clamp<uint64_t>(blocks / (threads * 8), 1, 1024);
-  std::vector<std::unique_ptr<WorkerMemory>> memories(threads);
-  pool->run(blocks, piece, [&](uint64_t begin, uint64_t end, unsigned worker) {
+  llvm::SmallVector<std::unique_ptr<WorkerMemory>, 8> memories(pool->getNumThreads());
+  auto order = kernel.facts.mayWait ? cpu::ThreadPool::Order::Ascending : cpu::ThreadPool::Order::Parts;
+  pool->run(blocks, order, [&](uint64_t begin, uint64_t end, unsigned worker) {
     StrictFloats strict;
     if (!memories[worker])
       memories[worker] = kernel.acquire();
@@ -303,12 +320,11 @@ llvm::Error CPUProgram::runTogether(Kernel &kernel, StringRef name, const void *
     *state = {};
     states.push_back(state);
   }
-  uint64_t piece = std::clamp<uint64_t>(blocks / (pool->getNumThreads() * 8), 1, 64);
   auto isAt = [](cpu::Progress progress) {
     return [progress](const cpu::BlockState *state) { return state->progress == progress; };
   };
   while (true) {
-    pool->run(blocks, piece, [&](uint64_t begin, uint64_t end, unsigned) {
+    pool->run(blocks, cpu::ThreadPool::Order::Ascending, [&](uint64_t begin, uint64_t end, unsigned) {
       StrictFloats strict;
       runReporting(kernel, reports, [&] {
         for (uint64_t block = begin; block < end; ++block)
@@ -347,7 +363,7 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
   if (!kernel.entry)
     return llvm::createStringError(llvm::formatv("kernel '{0}' cannot run on cpu: {1}", name, kernel.problem));
 
-  std::vector<uint64_t> record(cpu::recordHeader / 8 + args.size() * (cpu::recordArg / 8));
+  llvm::SmallVector<uint64_t, 64> record(cpu::recordHeader / 8 + args.size() * (cpu::recordArg / 8));
   std::memcpy(record.data(), grid.data(), sizeof(grid));
   cpu::Reports reports;
   record[cpu::recordReports / 8] = reinterpret_cast<uintptr_t>(&reports);

@@ -51,7 +51,7 @@ void KernelEmitter::emitPrint(PrintOp op) {
   llvm::Value *reports = getReports(), *block = getBlockNumber();
   llvm::Constant *text = createText(module, getPrintfText(op), /*addressSpace=*/0);
   llvm::Value *place = memory ? static_cast<llvm::Value *>(memory) : llvm::ConstantPointerNull::get(b.getPtrTy());
-  forEachLane(active, [&](llvm::Value *lane) {
+  forEachLane(active, /*isCheap=*/false, [&](llvm::Value *lane) {
     SmallVector<llvm::Value *> values;
     for (auto [operand, value] : llvm::zip_equal(operands, op.getValues())) {
       values.push_back(getLane(operand, lane));
@@ -76,7 +76,7 @@ void KernelEmitter::emitAssert(AssertOp op) {
                                       op->getName().getStringRef(), op.getMessage(), kernel.getSymName());
   llvm::Constant *text = createText(module, message, /*addressSpace=*/0);
   llvm::Value *reports = getReports(), *block = getBlockNumber();
-  forEachLane(failing, [&](llvm::Value *lane) {
+  forEachLane(failing, /*isCheap=*/false, [&](llvm::Value *lane) {
     llvm::Value *thread = b.CreateAdd(frame.firstThread, b.CreateTrunc(lane, b.getInt32Ty()));
     b.CreateCall(getCallee(cpu::failAssert, {pointer, pointer, b.getInt64Ty(), b.getInt32Ty()}),
                  {reports, text, block, thread});

@@ -10,6 +10,55 @@ using namespace mlir;
 
 namespace qd {
 
+static bool isBarrier(Operation &op) { return isa<BlockSyncOp, BlockSyncSharedOp>(op); }
+
+static bool holdsBarrier(Operation &op) {
+  return op.getNumRegions() &&
+         op.walk([](Operation *inner) { return isBarrier(*inner) ? WalkResult::interrupt() : WalkResult::advance(); })
+             .wasInterrupted();
+}
+
+/// Whether all threads of the block have the same value: it follows from what they share, memory at one place included.
+static bool isOfBlock(Value value, unsigned depth = 0) {
+  constexpr unsigned maxDepth = 32;
+  if (depth > maxDepth)
+    return false;
+  auto areOfBlock = [&](ValueRange values) {
+    return llvm::all_of(values, [&](Value operand) { return isOfBlock(operand, depth + 1); });
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    Operation *parent = argument.getOwner()->getParentOp();
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    return isa<KernelOp>(parent) ||
+           (loop && value == loop.getInductionVar() && areOfBlock({loop.getLowerBound(), loop.getStep()}));
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<BlockIdOp, BlockDimOp, GridDimOp, SizeOp, SharedAllocOp, ConstantGetOp>(op))
+    return true;
+  if (auto load = dyn_cast<LoadOp>(op))
+    return !load.getIsVolatile() && !isa<PrivateType>(load.getArray().getType()) && areOfBlock(load->getOperands());
+  return isElementwise(op->getName()) && areOfBlock(op->getOperands());
+}
+
+/// Whether a block can enter the op, and what in it holds barriers, as a whole.
+static bool canEnter(Operation &op) {
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    if (!isOfBlock(branch.getCondition()))
+      return false;
+  } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    if (!isOfBlock(loop.getLowerBound()) || !isOfBlock(loop.getUpperBound()) || !isOfBlock(loop.getStep()))
+      return false;
+  } else {
+    return false;
+  }
+  for (Region &region : op.getRegions())
+    for (Block &block : region)
+      for (Operation &inner : block)
+        if (holdsBarrier(inner) && !canEnter(inner))
+          return false;
+  return true;
+}
+
 /// Whether the op may be computed anew: it reads no memory and no other lane, and is a few instructions.
 static bool isRepeatable(Operation &op, const llvm::DenseSet<Operation *> &repeatable) {
   if (isa<ThreadIdOp, GlobalThreadIdOp, ThreadIndexOp, BlockIdOp, BlockDimOp, GridDimOp, LaneIdOp, SubgroupSizeOp,
@@ -22,60 +71,104 @@ static bool isRepeatable(Operation &op, const llvm::DenseSet<Operation *> &repea
   if (!isConstant && !(llvm::all_of(op.getResultTypes(), isCheap) && llvm::all_of(op.getOperandTypes(), isCheap)))
     return false;
   return llvm::all_of(op.getOperands(), [&](Value operand) {
-    Operation *definition = operand.getDefiningOp();
-    return !definition || repeatable.contains(definition);
+    if (auto argument = dyn_cast<BlockArgument>(operand)) {
+      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+      return !loop || operand == loop.getInductionVar();
+    }
+    return repeatable.contains(operand.getDefiningOp());
   });
 }
 
-Segments::Segments(KernelOp kernel, bool split) {
-  Block &body = kernel.getBodyBlock();
-  kernel.getBody().walk([&](Operation *op) {
-    topLevel &= !isa<BlockSyncOp, BlockSyncSharedOp>(op) || op->getBlock() == &body;
-  });
-
-  llvm::DenseMap<Operation *, unsigned> home;
-  llvm::DenseSet<Operation *> repeatable;
-  segments.emplace_back();
-  for (Operation &op : body.without_terminator()) {
-    if (split && isa<BlockSyncOp, BlockSyncSharedOp>(op)) {
-      segments.emplace_back();
+/// Cuts a block at its barriers and at what holds some.
+void Segments::collect(Block &block) {
+  auto open = [&] {
+    steps[&block].push_back({unsigned(segments.size())});
+    segments.emplace_back();
+  };
+  open();
+  bool isBody = isa<KernelOp>(block.getParentOp());
+  for (Operation &op : block) {
+    if (isBarrier(op)) {
+      open();
       continue;
     }
+    if (isBody && op.hasTrait<OpTrait::IsTerminator>())
+      continue;
     home[&op] = segments.size() - 1;
     segments.back().ops.push_back(&op);
-    if (isRepeatable(op, repeatable))
-      repeatable.insert(&op);
+    if (!holdsBarrier(op))
+      continue;
+    entered.insert(&op);
+    steps[&block].back().entered = &op;
+    for (Region &region : op.getRegions())
+      for (Block &inner : region)
+        collect(inner);
+    open();
   }
+}
+
+/// Finds what the segments need of each other.
+void Segments::connect() {
+  llvm::DenseSet<Operation *> repeatable;
+  for (Segment &segment : segments)
+    for (Operation *op : segment.ops)
+      if (isRepeatable(*op, repeatable))
+        repeatable.insert(op);
 
   llvm::SetVector<Value> allKept;
-  for (unsigned number = 0; number < segments.size(); ++number) {
-    Segment &segment = segments[number];
+  for (auto [number, segment] : llvm::enumerate(segments)) {
     // What the segment reads from outside itself, closed over the ops that are done anew.
     llvm::SetVector<Operation *> again;
     llvm::SetVector<Value> read;
     SmallVector<Operation *> queue(segment.ops);
-    while (!queue.empty()) {
-      queue.pop_back_val()->walk([&](Operation *inner) {
-        for (Value operand : inner->getOperands()) {
-          Operation *definition = operand.getDefiningOp();
-          auto at = home.find(definition);
-          if (!definition || at == home.end() || at->second == number)
-            continue;
-          if (!repeatable.contains(definition))
+    auto readOperands = [&, number = number](Operation *op) {
+      for (Value operand : op->getOperands()) {
+        if (auto argument = dyn_cast<BlockArgument>(operand)) {
+          auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+          if (loop && entered.contains(loop) && operand != loop.getInductionVar())
             read.insert(operand);
-          else if (again.insert(definition))
-            queue.push_back(definition);
+          continue;
         }
-      });
+        Operation *definition = operand.getDefiningOp();
+        auto at = home.find(definition);
+        if (at == home.end() || at->second == number)
+          continue;
+        if (!repeatable.contains(definition))
+          read.insert(operand);
+        else if (again.insert(definition))
+          queue.push_back(definition);
+      }
+    };
+    while (!queue.empty()) {
+      Operation *op = queue.pop_back_val();
+      if (entered.contains(op))
+        readOperands(op);
+      else
+        op->walk(readOperands);
     }
-    for (unsigned earlier = 0; earlier < number; ++earlier)
-      for (Operation *op : segments[earlier].ops)
+    for (const Segment &other : segments)
+      for (Operation *op : other.ops)
         if (again.contains(op))
           segment.again.push_back(op);
     llvm::append_range(segment.kept, read);
     allKept.insert(read.begin(), read.end());
   }
   kept.assign(allKept.begin(), allKept.end());
+}
+
+Segments::Segments(KernelOp kernel, bool split) {
+  Block &body = kernel.getBodyBlock();
+  for (Operation &op : body)
+    splits &= !holdsBarrier(op) || canEnter(op);
+  if (split && splits) {
+    collect(body);
+    connect();
+    return;
+  }
+  steps[&body].push_back({0});
+  segments.emplace_back();
+  for (Operation &op : body.without_terminator())
+    segments.front().ops.push_back(&op);
 }
 
 } // namespace qd

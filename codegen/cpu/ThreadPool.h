@@ -1,8 +1,12 @@
 //===- ThreadPool.h - workers that share the blocks of a launch -------------------------------------------------===//
 //
-// Purpose: runs the numbers [0, count) on several threads, in ascending pieces, the caller among them. Pieces are
-// handed out in order and a thread finishes one before it takes the next, so a block may wait for blocks of lower
-// numbers that have started. Several callers may run at once.
+// Purpose: runs the numbers [0, count) on several threads, the caller among them. Each thread has a part of its own, the
+// same one in each run of a count, so that what it wrote is still in its caches; it takes that part in ascending pieces
+// and then helps the others with theirs. In order, all share one part: pieces are handed out in ascending order and a
+// thread finishes one before it takes the next, so a number may wait for lower ones, which have started.
+//
+// A launch is often shorter than a system call: threads that have run out of work look for more for a while before they
+// sleep, and a caller for those that still work. Several callers may run at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,24 +32,40 @@ public:
 
   unsigned getNumThreads() const { return workers.size() + 1; }
 
+  enum class Order { Parts, Ascending };
   /// Calls `body(begin, end, worker)`; workers of one run have different numbers below getNumThreads().
   using Body = llvm::function_ref<void(uint64_t begin, uint64_t end, unsigned worker)>;
-  void run(uint64_t count, uint64_t piece, Body body);
+  void run(uint64_t count, Order order, Body body);
 
 private:
-  struct Run {
-    uint64_t count, piece;
-    Body body;
+  /// Numbers that are handed out in pieces; alone in its cache line.
+  struct alignas(64) Part {
     std::atomic<uint64_t> next{0};
-    unsigned helpers = 0; ///< workers that have joined; guarded by the pool's mutex
-    unsigned working = 0; ///< those that have not left
+    uint64_t end = 0;
   };
-  static void work(Run &run, unsigned worker);
-  void serve();
+  struct Run {
+    Run(uint64_t count, Order order, unsigned threads, Body body);
+    void work(unsigned worker);
+
+    uint64_t piece;
+    unsigned helpers; ///< workers beside the caller that it has use for
+    Body body;
+    unsigned numParts;
+    Part *parts;
+    /// The first ones need no memory of the heap.
+    static constexpr unsigned fewParts = 8;
+    Part few[fewParts];
+    std::vector<Part> many;
+    std::atomic<unsigned> working{0}; ///< workers that have joined and not left
+    unsigned joined = 0;              ///< guarded by the pool's mutex
+  };
+  void serve(unsigned worker);
 
   std::mutex mutex;
   std::condition_variable wake, left;
   std::deque<Run *> runs;
+  std::atomic<unsigned> waiting{0}; ///< runs that workers may join
+  unsigned asleep = 0;              ///< workers; guarded by the mutex
   bool stopping = false;
   std::vector<std::thread> workers;
 };

@@ -1,7 +1,7 @@
-// Bench.cpp - the cpu device beside C++ on the same machine:  bench-cpu [-filter=TEXT] [-kernels=FOLDER]
+// Bench.cpp - the cpu device beside C++ on the same machine:  bench-cpu [-filter=TEXT] [-mib=N] [-kernels=FOLDER]
 //
 // Each kernel of this folder runs through the compiler's C interface, and beside it the same work in C++ (Rows.cpp),
-// for 1 MiB and 256 MiB in all arrays together, on one worker and on two. Samples take turns, so that what else the
+// for 1 MiB and 256 MiB (or N) in all arrays together, on one worker and on two. Samples take turns, so that what else the
 // machine does meets all alike. Prints, in Markdown, the median speed in GB/s read and written of the best C++ row
 // and of the kernel, and the ratio of the two; results are compared with plain loops first.
 #include "Rows.h"
@@ -413,33 +413,40 @@ bool measure(const Bench &bench, const std::string &folder, size_t bytes, unsign
 
 int main(int argc, char **argv) {
   std::string filter, folder = QD_BENCH_FOLDER;
+  std::vector<size_t> sizes = {1, 256};
   for (int i = 1; i < argc; ++i) {
     std::string arg = argv[i];
     if (arg.rfind("-filter=", 0) == 0)
       filter = arg.substr(8);
+    else if (arg.rfind("-mib=", 0) == 0)
+      sizes = {std::max<size_t>(1, std::strtoul(arg.c_str() + 5, nullptr, 10))};
     else if (arg.rfind("-kernels=", 0) == 0)
       folder = arg.substr(9);
     else
-      die("usage: bench-cpu [-filter=TEXT] [-kernels=FOLDER]");
+      die("usage: bench-cpu [-filter=TEXT] [-mib=N] [-kernels=FOLDER]");
   }
-  const size_t sizes[] = {size_t(1) << 20, size_t(256) << 20};
-  std::printf("| best C++ / kernel, GB/s / ratio | 1 MiB, 1 worker | 1 MiB, 2 workers | 256 MiB, 1 worker | 256 MiB, 2 workers |\n"
-              "|---|---|---|---|---|\n");
+  std::vector<const Bench *> wanted;
+  for (const Bench &bench : benches)
+    if (std::string(bench.name).find(filter) != std::string::npos)
+      wanted.push_back(&bench);
+  std::string head = "| best C++ / kernel, GB/s / ratio |", line = "|---|";
+  std::vector<std::string> lines(wanted.size());
   bool right = true;
-  std::vector<std::vector<std::string>> cells(benches.size());
-  for (size_t bytes : sizes) {
+  for (size_t size : sizes) {
+    size_t bytes = size << 20;
     Memory memory[4]{Memory(bytes), Memory(bytes), Memory(bytes), Memory(bytes)};
-    for (unsigned threads : {1u, 2u})
-      for (size_t i = 0; i < benches.size(); ++i) {
+    for (unsigned threads : {1u, 2u}) {
+      head += " " + std::to_string(size) + " MiB, " + std::to_string(threads) + (threads == 1 ? " worker |" : " workers |");
+      line += "---|";
+      for (size_t i = 0; i < wanted.size(); ++i) {
         std::string cell = "wrong";
-        if (std::string(benches[i].name).find(filter) != std::string::npos)
-          right &= measure(benches[i], folder, bytes, threads, memory, cell);
-        cells[i].push_back(cell);
+        right &= measure(*wanted[i], folder, bytes, threads, memory, cell);
+        lines[i] += " " + cell + " |";
       }
+    }
   }
-  for (size_t i = 0; i < benches.size(); ++i)
-    if (std::string(benches[i].name).find(filter) != std::string::npos)
-      std::printf("| %s | %s | %s | %s | %s |\n", benches[i].name, cells[i][0].c_str(), cells[i][1].c_str(),
-                  cells[i][2].c_str(), cells[i][3].c_str());
+  std::printf("%s\n%s\n", head.c_str(), line.c_str());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    std::printf("| %s |%s\n", wanted[i]->name, lines[i].c_str());
   return right ? 0 : 1;
 }

@@ -49,9 +49,10 @@ TEST(Code, RowsOfASubgroupAreScalar) {
   EXPECT_FALSE(contains(text, "<32 x i32>") && contains(text, "div")) << text;
 }
 
-TEST(Code, BarriersAtTheTopLevelNeedNoCoroutine) {
+/// But where threads may differ on the way to a barrier.
+TEST(Code, BarriersInCommonControlFlowNeedNoCoroutine) {
   const char *kernel = R"(
-    qd.kernel @k(%x: !qd.buffer<i32>) block(256) {
+    qd.kernel @k(%x: !qd.buffer<i32>, %n: i32) block(256) {
       %c0 = arith.constant 0 : i32
       %c1 = arith.constant 1 : i32
       %c8 = arith.constant 8 : i32
@@ -69,11 +70,120 @@ TEST(Code, BarriersAtTheTopLevelNeedNoCoroutine) {
     })";
   Module flat(fill(kernel, {{"loop", ""}, {"end", ""}}));
   EXPECT_FALSE(contains(flat.emitText(16, CPUText::LLVM), "k.subgroup.resume"));
-  Module nested(fill(kernel, {{"loop", "scf.for %k = %c0 to %c8 step %c1 : i32 {"}, {"end", "}"}}));
-  EXPECT_TRUE(contains(nested.emitText(16, CPUText::LLVM), "k.subgroup.resume"));
+  for (const char *bound : {"%c8", "%n"}) {
+    Module nested(fill(kernel, {{"loop", std::string("scf.for %k = %c0 to ") + bound + " step %c1 : i32 {"}, {"end", "}"}}));
+    EXPECT_FALSE(contains(nested.emitText(16, CPUText::LLVM), "k.subgroup.resume")) << bound;
+  }
+  Module doubtful(fill(kernel, {{"loop", "%d = qd.load %x[%i] : !qd.buffer<i32>\n scf.for %k = %c0 to %d step %c1 : i32 {"},
+                                {"end", "}"}}));
+  EXPECT_TRUE(contains(doubtful.emitText(16, CPUText::LLVM), "k.subgroup.resume"));
 }
 
 TEST(Code, PrintsAssembly) {
   Module module("qd.kernel @k(%x: !qd.buffer<f32>) block(64) {\n  qd.return\n}");
   EXPECT_TRUE(contains(module.emitText(32, CPUText::Assembly), "kernel.k:"));
+}
+
+/// A tree in shared memory, a barrier in each turn of a loop: all places are known, and nothing is left of the array.
+TEST(Code, SharedArraysBecomeRegisters) {
+  Module module(R"(
+    qd.kernel @k(%x: !qd.buffer<f32> readonly, %o: !qd.buffer<f32>) block(256) {
+      %zero = arith.constant 0 : i32
+      %one = arith.constant 1 : i32
+      %steps = arith.constant 8 : i32
+      %half = arith.constant 128 : i32
+      %part = qd.shared.alloc : !qd.shared<256xf32>
+      %t = qd.thread_index : i32
+      %v = qd.load %x[%t] : !qd.buffer<f32>
+      qd.store %v, %part[%t] : !qd.shared<256xf32>
+      qd.block.sync
+      scf.for %step = %zero to %steps step %one : i32 {
+        %distance = arith.shrui %half, %step : i32
+        %adds = arith.cmpi slt, %t, %distance : i32
+        scf.if %adds {
+          %other = arith.addi %t, %distance : i32
+          %a = qd.load %part[%t] : !qd.shared<256xf32>
+          %b = qd.load %part[%other] : !qd.shared<256xf32>
+          %s = arith.addf %a, %b : f32
+          qd.store %s, %part[%t] : !qd.shared<256xf32>
+        }
+        qd.block.sync
+      }
+      %lead = arith.cmpi eq, %t, %zero : i32
+      scf.if %lead {
+        %s = qd.load %part[0] : !qd.shared<256xf32>
+        qd.store %s, %o[0] : !qd.buffer<f32>
+      }
+      qd.return
+    })");
+  for (unsigned lanes : {16u, 32u}) {
+    std::string text = module.emitText(lanes, CPUText::LLVM);
+    EXPECT_FALSE(contains(text, "alloca") || contains(text, "masked") || contains(text, "scatter")) << text;
+  }
+}
+
+/// One worker runs a block: additions in shared memory are plain ones, of elements that are loaded one by one.
+TEST(Code, SharedHistogramNeedsNoAtomicAddition) {
+  Module module(R"(
+    qd.kernel @k(%x: !qd.buffer<i32> readonly, %o: !qd.buffer<i32>) block(256) {
+      %zero = arith.constant 0 : i32
+      %one = arith.constant 1 : i32
+      %mask = arith.constant 255 : i32
+      %counts = qd.shared.alloc : !qd.shared<256xi32>
+      %t = qd.thread_index : i32
+      qd.store %zero, %counts[%t] : !qd.shared<256xi32>
+      qd.block.sync
+      %v = qd.load %x[%t] : !qd.buffer<i32>
+      %digit = arith.andi %v, %mask : i32
+      %old = qd.atomic_rmw add %one, %counts[%digit] : !qd.shared<256xi32>
+      qd.block.sync
+      %count = qd.load %counts[%t] : !qd.shared<256xi32>
+      qd.store %count, %o[%t] : !qd.buffer<i32>
+      qd.return
+    })");
+  std::string text = module.emitText(32, CPUText::LLVM);
+  EXPECT_FALSE(contains(text, "atomicrmw") || contains(text, "gather") || contains(text, "masked")) << text;
+  EXPECT_FALSE(contains(text, "extractelement") || contains(text, "load volatile")) << text;
+}
+
+/// Lanes turn until the last one's bound: no lane's mask depends on the round before.
+TEST(Code, CountedLoopsCompareWithTheirBounds) {
+  Module module(R"(
+    qd.kernel @k(%x: !qd.buffer<i32>, %o: !qd.buffer<i32>) block(64) {
+      %zero = arith.constant 0 : i32
+      %one = arith.constant 1 : i32
+      %t = qd.thread_index : i32
+      %n = qd.load %x[%t] : !qd.buffer<i32>
+      %r = scf.for %k = %zero to %n step %one iter_args(%s = %zero) -> i32 : i32 {
+        %p = arith.muli %s, %s : i32
+        %q = arith.addi %p, %k : i32
+        scf.yield %q : i32
+      }
+      qd.store %r, %o[%t] : !qd.buffer<i32>
+      qd.return
+    })");
+  std::string text = module.emitText(16, CPUText::LLVM);
+  EXPECT_TRUE(contains(text, "vector.reduce.smax")) << text;
+  EXPECT_FALSE(contains(text, "phi <16 x i1>")) << text;
+}
+
+/// Both arms write the same element: one store of what each lane has.
+TEST(Code, ArmsShareTheirStore) {
+  Module module(R"(
+    qd.kernel @k(%x: !qd.buffer<f32> readonly, %o: !qd.buffer<f32>, %a: f32) block(64) {
+      %t = qd.thread_index : i32
+      %v = qd.load %x[%t] : !qd.buffer<f32>
+      %is = arith.cmpf ogt, %v, %a : f32
+      scf.if %is {
+        %p = arith.mulf %v, %a : f32
+        qd.store %p, %o[%t] : !qd.buffer<f32>
+      } else {
+        %p = arith.subf %v, %a : f32
+        qd.store %p, %o[%t] : !qd.buffer<f32>
+      }
+      qd.return
+    })");
+  std::string text = module.emitText(16, CPUText::LLVM);
+  EXPECT_FALSE(contains(text, "masked")) << text;
+  EXPECT_TRUE(contains(text, "store <16 x float>")) << text;
 }
