@@ -162,9 +162,16 @@ static std::optional<uint64_t> getTurns(scf::ForOp loop) {
   return llvm::divideCeil((upper - lower).getZExtValue(), step.getZExtValue());
 }
 
-/// The ops of all copies that a block's code would consist of.
-uint64_t KernelEmitter::countCopies(Block &block, bool unrollLoops) {
-  uint64_t ops = 0;
+/// An op's code in that of an addition.
+static unsigned getCodeSize(Operation *op, unsigned lanes) {
+  if (isa<AtomicRMWOp, AtomicCASOp>(op))
+    return 4 * lanes;
+  return isa<LoadOp, StoreOp, ShuffleOp>(op) ? 2 : 1;
+}
+
+/// The size of all copies that a block's code would consist of.
+uint64_t KernelEmitter::getSizeOfCopies(Block &block, bool unrollLoops) {
+  uint64_t size = 0;
   unsigned subgroups = llvm::divideCeil(kernel.getNumThreads(), lanes);
   for (const Segments::Step &step : segments.getSteps(block)) {
     const Segment &segment = segments.get(step.segment);
@@ -173,34 +180,34 @@ uint64_t KernelEmitter::countCopies(Block &block, bool unrollLoops) {
       if (segments.isEntered(op))
         ++inSegment;
       else
-        op->walk([&](Operation *) { ++inSegment; });
+        op->walk([&](Operation *inner) { inSegment += getCodeSize(inner, lanes); });
     }
-    ops += inSegment * subgroups;
+    size += inSegment * subgroups;
     if (!step.entered)
       continue;
     uint64_t inside = 0;
     for (Region &region : step.entered->getRegions())
       for (Block &inner : region)
-        inside += countCopies(inner, unrollLoops);
+        inside += getSizeOfCopies(inner, unrollLoops);
     auto loop = dyn_cast<scf::ForOp>(step.entered);
-    ops += inside * (loop && unrollLoops ? getTurns(loop).value_or(1) : 1);
+    size += inside * (loop && unrollLoops ? getTurns(loop).value_or(1) : 1);
   }
-  return ops;
+  return size;
 }
 
 /// With a copy for each subgroup, places in shared memory and masks are constants, and arrays become registers. Short
 /// code gains too: what a subgroup costs beside its own instructions.
 void KernelEmitter::chooseUnrolling(bool allowed) {
-  constexpr uint64_t maxCopies = 3000, maxCopiesWithoutBarriers = 256;
+  constexpr uint64_t maxCopies = 4800, maxCopiesWithoutBarriers = 256;
   if (!allowed || suspends)
     return;
   Block &body = kernel.getBodyBlock();
   if (!segments.hasBarriers()) {
-    unroll.subgroups = countCopies(body, /*unrollLoops=*/false) <= maxCopiesWithoutBarriers;
+    unroll.subgroups = getSizeOfCopies(body, /*unrollLoops=*/false) <= maxCopiesWithoutBarriers;
     return;
   }
-  unroll.loops = countCopies(body, /*unrollLoops=*/true) <= maxCopies;
-  unroll.subgroups = unroll.loops || countCopies(body, /*unrollLoops=*/false) <= maxCopies;
+  unroll.loops = getSizeOfCopies(body, /*unrollLoops=*/true) <= maxCopies;
+  unroll.subgroups = unroll.loops || getSizeOfCopies(body, /*unrollLoops=*/false) <= maxCopies;
 }
 
 /// A slot for each subgroup and each value that outlives a segment. A loop's results are what it carries.

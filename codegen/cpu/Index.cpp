@@ -23,13 +23,16 @@ void KernelEmitter::emitThreadId(Value result, Dim dim, bool global) {
     id = b.CreateURem(id, constant(position.modulus));
 
   llvm::Type *element = scalarType(result.getType());
-  id = b.CreateZExt(id, varies ? vectorOf(element) : element);
+  // A launch is refused where an i32 does not number all threads. A scalar is computed in 64 bits, as a subscript needs it.
+  llvm::Type *computed = global && !varies ? b.getInt64Ty() : element;
+  id = b.CreateZExt(id, varies ? vectorOf(computed) : computed);
   if (global) {
-    // A launch is refused where an i32 does not number all threads.
-    llvm::Value *start = b.CreateMul(b.CreateZExt(frame.block[d], element),
-                                     llvm::ConstantInt::get(element, kernel.getBlockDim(d)), "", true, true);
+    llvm::Value *start = b.CreateMul(b.CreateZExt(frame.block[d], computed),
+                                     llvm::ConstantInt::get(computed, kernel.getBlockDim(d)), "", true, true);
     id = b.CreateAdd(varies ? splat(start) : start, id, "", true, true);
   }
+  if (computed != element)
+    id = b.CreateTrunc(id, element, "", true, true);
   define(result, id);
 }
 

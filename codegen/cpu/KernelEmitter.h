@@ -164,7 +164,7 @@ private:
   void createLocalArrays();
   mlir::Value getSlotOwner(mlir::Value value);
   uint64_t getSlotBytes();
-  uint64_t countCopies(mlir::Block &block, bool unrollLoops);
+  uint64_t getSizeOfCopies(mlir::Block &block, bool unrollLoops);
   void chooseUnrolling(bool allowed);
   mlir::LogicalResult emitSteps(mlir::Block &block);
   mlir::LogicalResult emitSubgroupLoop(unsigned count, llvm::function_ref<mlir::LogicalResult(llvm::Value *)> body);

@@ -35,8 +35,8 @@ static bool lookOut(llvm::function_ref<bool()> isDone) {
   return isDone();
 }
 
-ThreadPool::ThreadPool(unsigned threads) {
-  for (unsigned worker = 1; worker < std::min(threads, maxThreads); ++worker)
+ThreadPool::ThreadPool(unsigned threads) : seats(std::min(std::max(threads, 1u), maxThreads) - 1) {
+  for (unsigned worker = 1; worker <= seats.size(); ++worker)
     workers.emplace_back([this, worker] { serve(worker); });
 }
 
@@ -76,31 +76,47 @@ void ThreadPool::Run::work(unsigned worker) {
   }
 }
 
+/// What a seat holds while its worker is busy.
+static constexpr uintptr_t busy = 1;
+
+/// The run that was put before the worker, or one that wants more helpers; null for none.
+ThreadPool::Run *ThreadPool::take(Seat &seat) {
+  Run *const atWork = reinterpret_cast<Run *>(busy);
+  Run *run = seat.run.load();
+  if (run)
+    return seat.run.compare_exchange_strong(run, atWork) ? run : nullptr;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (runs.empty() || !seat.run.compare_exchange_strong(run, atWork))
+    return nullptr;
+  run = runs.front();
+  runs.pop_front();
+  waiting = runs.size();
+  run->working.fetch_add(1);
+  return run;
+}
+
 void ThreadPool::serve(unsigned worker) {
-  std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
-  auto isWanted = [&] { return stopping || waiting.load(std::memory_order_relaxed); };
+  Seat &seat = seats[worker - 1];
+  auto isWanted = [&] { return seat.run.load() || waiting.load() || stopping.load(); };
   while (true) {
-    lookOut([&] { return waiting.load(std::memory_order_relaxed) != 0; });
-    lock.lock();
-    if (!isWanted()) {
-      ++asleep;
+    if (!lookOut(isWanted)) {
+      std::unique_lock<std::mutex> lock(mutex);
+      seat.isAsleep = true;
       wake.wait(lock, isWanted);
-      --asleep;
+      seat.isAsleep = false;
     }
     if (stopping)
       return;
-    Run *run = runs.front();
-    run->working.fetch_add(1, std::memory_order_relaxed);
-    if (++run->joined == run->helpers) {
-      runs.pop_front();
-      waiting.store(runs.size(), std::memory_order_relaxed);
-    }
-    lock.unlock();
+    Run *run = take(seat);
+    if (!run)
+      continue;
     run->work(worker);
-    lock.lock();
-    if (run->working.fetch_sub(1, std::memory_order_release) == 1)
+    // The seat first: once the caller knows that the worker has left, the run is gone and the next one may be here.
+    seat.run = nullptr;
+    if (run->working.fetch_sub(1) == 1 && awaiting.load()) {
+      { std::lock_guard<std::mutex> lock(mutex); }
       left.notify_all();
-    lock.unlock();
+    }
   }
 }
 
@@ -110,24 +126,49 @@ void ThreadPool::run(uint64_t count, Order order, Body body) {
   Run run(count, order, getNumThreads(), body);
   if (!run.helpers)
     return run.work(0);
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    runs.push_back(&run);
-    waiting.store(runs.size(), std::memory_order_relaxed);
-    for (unsigned i = 0; i < std::min(asleep, run.helpers); ++i)
-      wake.notify_one();
+  int sent = 0;
+  bool areAsleep = false;
+  for (Seat &seat : seats) {
+    Run *none = nullptr;
+    if (seat.run.load(std::memory_order_relaxed) || !seat.run.compare_exchange_strong(none, &run))
+      continue;
+    areAsleep |= seat.isAsleep.load();
+    if (++sent == int(run.helpers))
+      break;
   }
+  run.working.fetch_add(sent);
+  bool wantsMore = sent < int(run.helpers);
+  if (areAsleep || wantsMore) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (wantsMore) {
+      runs.push_back(&run);
+      waiting = runs.size();
+    }
+  }
+  if (areAsleep)
+    wake.notify_all();
+
   run.work(0);
-  {
+  if (wantsMore) {
     std::lock_guard<std::mutex> lock(mutex);
     llvm::erase(runs, &run);
-    waiting.store(runs.size(), std::memory_order_relaxed);
+    waiting = runs.size();
   }
-  auto haveLeft = [&] { return run.working.load(std::memory_order_acquire) == 0; };
+  auto haveLeft = [&] { return run.working.load() == 0; };
+  if (haveLeft())
+    return;
+  // Who has not even begun is not waited for.
+  for (Seat &seat : seats) {
+    Run *mine = &run;
+    if (seat.run.load() == mine && seat.run.compare_exchange_strong(mine, nullptr))
+      run.working.fetch_sub(1);
+  }
   if (lookOut(haveLeft))
     return;
   std::unique_lock<std::mutex> lock(mutex);
+  ++awaiting;
   left.wait(lock, haveLeft);
+  --awaiting;
 }
 
 } // namespace qd::cpu

@@ -58,9 +58,13 @@ void run(llvm::StringRef text, unsigned lanes, std::array<uint32_t, 3> grid, llv
 std::vector<std::string> getProcessors() {
   std::vector<std::string> processors = {""};
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  // What the stand-in has beside AVX2.
-  if (llvm::all_of(llvm::ArrayRef{"avx2", "fma", "bmi2", "f16c", "movbe", "invpcid"},
-                   [&](const char *feature) { return features.lookup(feature); }))
+  auto hasAll = [&](llvm::ArrayRef<const char *> wanted) {
+    return llvm::all_of(wanted, [&](const char *feature) { return features.lookup(feature); });
+  };
+  // What the stand-ins have beside SSE4 and AVX2.
+  if (hasAll({"sse4.2", "popcnt", "cx16"}))
+    processors.push_back("nehalem");
+  if (hasAll({"avx2", "fma", "bmi2", "f16c", "movbe", "invpcid"}))
     processors.push_back("haswell");
   return processors;
 }
