@@ -60,6 +60,24 @@ class Launches(unittest.TestCase):
         with self.assertRaisesRegex(qdc.ArgumentError, "cannot be read as bf16"):
             kernel(qdc.view(np.zeros(3), "bf16"), y, grid=1)
 
+        class OfPyTorch:
+            """Whose interface has no code for bfloat16, and whose dtype has no name."""
+            def __init__(self, array, dtype):
+                self.__array_interface__, self.dtype = {**array.__array_interface__, "typestr": "<V2"}, dtype
+
+        class DType:
+            def __init__(self, text):
+                self.text = text
+
+            def __str__(self):
+                return "torch." + self.text
+
+        y[:] = 0
+        kernel(OfPyTorch(x, DType("bfloat16")), OfPyTorch(y, DType("bfloat16")), grid=1)
+        np.testing.assert_array_equal(x, y)
+        with self.assertRaisesRegex(qdc.ArgumentError, "an array of dtype float8_e5m2"):
+            kernel(OfPyTorch(x, DType("float8_e5m2")), y, grid=1)
+
     def test_vectors(self):
         for shape in ((8, 4), (32,), (2, 16)):
             x = np.arange(32, dtype=np.float32).reshape(shape)

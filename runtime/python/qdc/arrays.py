@@ -79,7 +79,8 @@ def _type_of(typestr: Any, array: Any) -> ScalarType:
         return found
     if isinstance(typestr, str) and _CODES.get("|" + typestr[1:], _CODES.get(_NATIVE + typestr[1:])):
         raise ArgumentError("an array of foreign byte order ('%s')" % typestr)
-    name = getattr(getattr(array, "dtype", None), "name", None)
+    dtype = getattr(array, "dtype", None)  # PyTorch's have no name, but print as "torch.bfloat16"
+    name = None if dtype is None else getattr(dtype, "name", None) or str(dtype).rpartition(".")[2]
     if name == "bfloat16":
         return bf16
     raise ArgumentError("an array of dtype %s, expected bool, integers of 8 to 64 bits, float16, bfloat16, float32 or "
