@@ -209,7 +209,9 @@ public:
   }
 
   Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) override {
-    auto *memory = static_cast<uint8_t *>(::operator new(bytes ? bytes : 1, bufferAlignment, std::nothrow));
+    // The allocator rounds up, which makes little of numbers near the largest.
+    void *raw = bytes > PTRDIFF_MAX ? nullptr : ::operator new(bytes ? bytes : 1, bufferAlignment, std::nothrow);
+    auto *memory = static_cast<uint8_t *>(raw);
     if (!memory)
       return fail("no host memory for a buffer of ", bytes, " bytes");
     return std::unique_ptr<Buffer>(new HostBuffer(this, memory, bytes, /*owned=*/true));

@@ -179,6 +179,8 @@ Error VulkanContext::createPool(VkCommandPoolCreateFlags flags, VkCommandPool &r
 
 Expected<VulkanMemory> VulkanContext::allocate(size_t bytes, Use use) {
   VulkanMemory result;
+  if (bytes > PTRDIFF_MAX)
+    return Error::failure(vulkanStatus(VK_ERROR_OUT_OF_DEVICE_MEMORY));
   result.bytes = std::max((static_cast<VkDeviceSize>(bytes) + 3) / 4 * 4, VkDeviceSize(smallestBuffer));
   VkBufferCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;

@@ -91,6 +91,15 @@ protected:
 
 // The stand-in for the compiler overwrites its first argument with -1, so tests look at the chain's last buffer.
 
+/// Sizes that wrap around when they are rounded up.
+TEST_P(StreamTest, LargestSizes) {
+  for (uint64_t bytes : {UINT64_MAX, UINT64_MAX - 2, UINT64_MAX - 63, UINT64_MAX / 2 + 1}) {
+    qdrtBuffer buffer;
+    EXPECT_EQ(qdrtBufferAllocate(device, bytes, &buffer), QDRT_FAILED) << bytes;
+    EXPECT_EQ(buffer, nullptr);
+  }
+}
+
 TEST_P(StreamTest, LaunchesInOrder) {
   qdrtStream stream = makeStream();
   qdrtPrepared first = prepare(x, y, 2), second = prepare(y, z, 3);
