@@ -80,9 +80,15 @@ void reportHandle(HandleKind kind, const void *handle) {
 }
 
 bool isOpen(const DeviceState &device) {
-  if (!device.closed.load(std::memory_order_relaxed))
+  if (device.closed.load(std::memory_order_relaxed)) {
+    report(QDRT_INVALID, text("device '", device.properties.name, "' is closed"));
+    return false;
+  }
+  bool isHost = device.properties.isHostMemory && device.properties.takesPointers;
+  if (isHost || device.forks == countForks())
     return true;
-  report(QDRT_INVALID, text("device '", device.properties.name, "' is closed"));
+  report(QDRT_INVALID, text("device '", device.properties.name, "' was opened before this process was forked, expected one "
+                            "that this process opened"));
   return false;
 }
 

@@ -17,6 +17,7 @@ struct DeviceState {
   /// For launches without a stream.
   std::unique_ptr<Stream> stream;
   std::atomic<bool> closed{false};
+  unsigned forks = countForks();
 };
 
 struct BufferState {
@@ -79,7 +80,7 @@ template <> struct KindOf<GraphState> { static constexpr HandleKind kind = Handl
 
 /// Reports what a handle is instead of one of `kind`.
 void reportHandle(HandleKind kind, const void *handle);
-/// Whether the device may be used; reports that it is closed.
+/// Whether the device may be used; reports that it is closed, or another process's.
 bool isOpen(const DeviceState &device);
 inline const DeviceState &deviceOf(const BufferState &state) { return *state.device; }
 inline const DeviceState &deviceOf(const KernelState &state) { return *state.module->device; }
@@ -88,18 +89,21 @@ inline const DeviceState &deviceOf(const StreamState &state) { return *state.dev
 inline const DeviceState &deviceOf(const EventState &state) { return *state.device; }
 inline const DeviceState &deviceOf(const GraphState &state) { return *state.device; }
 
+template <typename State> bool isUsable(const State &) { return true; }
+template <> inline bool isUsable(const DeviceState &device) { return isOpen(device); }
+
 /// The object of a handle, or null, reported.
 template <typename State> State *find(const void *handle) {
   auto *state = static_cast<State *>(findHandle(KindOf<State>::kind, reinterpret_cast<uint64_t>(handle)));
   if (!state)
     reportHandle(KindOf<State>::kind, handle);
-  return state;
+  return state && isUsable(*state) ? state : nullptr;
 }
 template <typename State> std::shared_ptr<State> share(const void *handle) {
   auto state = std::static_pointer_cast<State>(shareHandle(KindOf<State>::kind, reinterpret_cast<uint64_t>(handle)));
   if (!state)
     reportHandle(KindOf<State>::kind, handle);
-  return state;
+  return state && isUsable(*state) ? state : nullptr;
 }
 
 /// The same of an open device.

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <pthread.h>
 
 namespace qd::rt {
 
@@ -16,6 +17,7 @@ constexpr uint64_t indexMask = (uint64_t(1) << generationShift) - 1;
 struct Slot {
   std::atomic<uint64_t> handle{0};
   uint64_t generation = 0;
+  unsigned forks = 0;
   std::shared_ptr<void> object;
 };
 
@@ -27,9 +29,26 @@ struct Table {
   uint64_t used = 0;
 };
 
+std::atomic<unsigned> forks{0};
+
+Table &table();
+
+/// The mutex is free in the child, and the table whole.
+void followForks() {
+  pthread_atfork([] { table().mutex.lock(); }, [] { table().mutex.unlock(); },
+                 [] {
+                   ++forks;
+                   table().mutex.unlock();
+                 });
+}
+
 /// Never destroyed: handles may outlive every other static.
 Table &table() {
-  static Table *instance = new Table;
+  static Table *instance = [] {
+    auto *made = new Table;
+    followForks();
+    return made;
+  }();
   return *instance;
 }
 
@@ -70,6 +89,8 @@ std::string_view handleName(HandleKind kind) {
   return "a graph";
 }
 
+unsigned countForks() { return forks.load(std::memory_order_relaxed); }
+
 uint64_t makeHandle(HandleKind kind, std::shared_ptr<void> object) {
   Table &all = table();
   std::lock_guard<std::mutex> lock(all.mutex);
@@ -87,6 +108,7 @@ uint64_t makeHandle(HandleKind kind, std::shared_ptr<void> object) {
   }
   Slot &slot = all.chunks[index / chunkSize].load(std::memory_order_relaxed)[index % chunkSize];
   slot.object = std::move(object);
+  slot.forks = countForks();
   ++slot.generation;
   uint64_t handle = static_cast<uint64_t>(kind) << kindShift |
                     (slot.generation << generationShift & ((uint64_t(1) << kindShift) - 1)) | index;
@@ -113,6 +135,8 @@ std::shared_ptr<void> endHandle(HandleKind kind, uint64_t handle) {
     return nullptr;
   slot->handle.store(0, std::memory_order_release);
   all.free.push_back(handle & indexMask);
+  if (slot->forks != countForks())
+    new std::shared_ptr<void>(slot->object);
   return std::move(slot->object);
 }
 

@@ -13,6 +13,8 @@
  *
  * Threads. Every function may be called by many threads at once. An object is used by one thread at a time, and no
  * thread frees what another is using; threads may use different objects of one device at the same time.
+ * After fork the child may use what the parent made of cpu, interp and sim devices. Using other devices of the parent is
+ * an error there, and so may be opening new ones, as drivers have it.
  *
  * Units: bytes, elements, threads or lanes where so named; time in seconds. Strings are UTF-8 and end in NUL.
  *

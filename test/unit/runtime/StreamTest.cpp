@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace qd::rt;
 
@@ -90,6 +92,34 @@ protected:
 };
 
 // The stand-in for the compiler overwrites its first argument with -1, so tests look at the chain's last buffer.
+
+/// A driver's objects are the parent's alone, and using or freeing them in the child does not wait for what is not there.
+TEST_P(StreamTest, ForkedProcess) {
+  qdrtStream stream = makeStream();
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (!child) {
+    alarm(20);
+    bool isRight = true;
+    qdrtStatus expected = isHost() ? QDRT_OK : QDRT_INVALID;
+    std::string said = text("device '", GetParam().device, isHost() ? "" : ":0",
+                            "' was opened before this process was forked, expected one that this process opened");
+    qdrtBuffer buffer;
+    for (auto status : {qdrtBufferFill(x, 0, 0, 4), qdrtBufferAllocate(device, 4, &buffer), qdrtStreamSynchronize(stream),
+                        qdrtDeviceSynchronize(device)})
+      isRight &= status == expected && (isHost() || qdrtErrorText() == said);
+    qdrtBufferFree(x);
+    qdrtModuleFree(module);
+    qdrtDeviceClose(device);
+    isRight &= qdrtBufferFill(x, 0, 0, 4) == QDRT_INVALID;
+    _exit(!isRight);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(qdrtBufferFill(x, 0, 0, 4), QDRT_OK) << qdrtErrorText();
+  qdrtStreamFree(stream);
+}
 
 /// Sizes that wrap around when they are rounded up.
 TEST_P(StreamTest, LargestSizes) {
