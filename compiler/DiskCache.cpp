@@ -7,11 +7,13 @@
 #include "llvm/Support/xxhash.h"
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <thread>
 #include <tuple>
 #include <unistd.h>
 #include <vector>
@@ -129,6 +131,23 @@ std::optional<std::string> DiskCache::load(const CacheKey &key) {
   return bytes;
 }
 
+/// Locks the file, unless others keep it for longer than stores take: a process that is stopped must not hold up compiles.
+static bool takeTurn(int file) {
+  constexpr auto patience = std::chrono::seconds(2);
+  constexpr std::chrono::microseconds mostPause(10000);
+  auto start = std::chrono::steady_clock::now();
+  std::chrono::microseconds pause(100);
+  while (flock(file, LOCK_EX | LOCK_NB)) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return true;
+    if (std::chrono::steady_clock::now() - start > patience)
+      return false;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, mostPause);
+  }
+  return true;
+}
+
 void DiskCache::store(const CacheKey &key, StringRef bytes) {
   uint64_t size = sizeof(Header) + bytes.size();
   if (size > limit || llvm::sys::fs::create_directories(folder, true, llvm::sys::fs::owner_all))
@@ -138,9 +157,7 @@ void DiskCache::store(const CacheKey &key, StringRef bytes) {
   File usage(open((folder + "/usage").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!usage)
     return;
-  while (flock(usage.get(), LOCK_EX) && errno == EINTR)
-    ;
-  if (!reserve(usage.get(), size))
+  if (!takeTurn(usage.get()) || !reserve(usage.get(), size))
     return;
   std::string path = folder + "/" + temporaryPrefix.str() + "XXXXXX";
   bool isWritten = false;
@@ -271,7 +288,7 @@ uint64_t DiskCache::countEntries(CacheUsage &usage) {
     }
   });
   usage = {};
-  File file(open((folder + "/usage").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  File file(open((folder + "/usage").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file)
     readUsage(file.get(), usage);
   usage.bytes = bytes;

@@ -11,6 +11,7 @@
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/TargetParser/Host.h"
 #include <condition_variable>
@@ -43,23 +44,39 @@ static std::string findFolder(const CompileOptions &options) {
     return options.cacheFolder;
   if (std::string named = getVariable("QDC_CACHE_DIR"); !named.empty())
     return named;
-  if (std::string base = getVariable("XDG_CACHE_HOME"); !base.empty())
+  // Relative ones are to be ignored, says the standard of this variable.
+  if (std::string base = getVariable("XDG_CACHE_HOME"); llvm::sys::path::is_absolute(base))
     return base + "/qdc";
   std::string home = getVariable("HOME");
   return home.empty() ? "" : home + "/.cache/qdc";
 }
 
+/// "512M" in bytes.
+static std::optional<uint64_t> parseSize(StringRef text) {
+  uint64_t value = 0;
+  if (text.consumeInteger(10, value) || value == 0 || text.size() > 1)
+    return std::nullopt;
+  size_t unit = text.empty() ? 0 : StringRef("KMG").find(llvm::toUpper(text.front())) + 1;
+  if ((!text.empty() && !unit) || value > UINT64_MAX >> (10 * unit))
+    return std::nullopt;
+  return value << (10 * unit);
+}
+
 static uint64_t findLimit(const CompileOptions &options) {
   constexpr uint64_t usual = uint64_t(1) << 30;
-  if (options.cacheBytes)
-    return options.cacheBytes;
-  std::string text = getVariable("QDC_CACHE_SIZE");
-  StringRef rest = text;
-  uint64_t value = 0;
-  if (rest.consumeInteger(10, value) || value == 0)
-    return usual;
-  size_t unit = rest.empty() ? 0 : StringRef("KMG").find(llvm::toUpper(rest.front())) + 1;
-  return rest.size() > 1 || (!rest.empty() && !unit) || value > UINT64_MAX >> (10 * unit) ? usual : value << (10 * unit);
+  return options.cacheBytes ? options.cacheBytes : parseSize(getVariable("QDC_CACHE_SIZE")).value_or(usual);
+}
+
+/// What in the environment has not the effect, or another, than whoever set it may think.
+static std::string describeEnvironment() {
+  std::string text;
+  if (std::string value = getVariable("QDC_CACHE"); StringRef(value).equals_insensitive("off"))
+    text += "QDC_CACHE is 'off': nothing is looked up or kept\n";
+  else if (!value.empty())
+    text += "QDC_CACHE is '" + value + "', which has no effect: expected 'off'\n";
+  if (std::string size = getVariable("QDC_CACHE_SIZE"); !size.empty() && !parseSize(size))
+    text += "QDC_CACHE_SIZE is '" + size + "', which has no effect: expected a number, with K, M or G behind it or none\n";
+  return text;
 }
 
 static std::shared_ptr<DiskCache> openFolder(const CompileOptions &options) {
@@ -303,13 +320,15 @@ CompileResult lookUpOrCompile(std::string_view qir, std::string_view name, const
 std::string describeCache(const CompileOptions &options) {
   std::shared_ptr<DiskCache> disk = openFolder(options);
   if (!disk)
-    return "no cache folder: neither QDC_CACHE_DIR nor XDG_CACHE_HOME nor HOME is set\n";
+    return describeEnvironment() + "no cache folder: neither QDC_CACHE_DIR nor XDG_CACHE_HOME nor HOME is set\n";
   CacheUsage usage;
   uint64_t entries = disk->countEntries(usage);
-  return llvm::formatv("folder     {0}\nentries    {1}\nbytes      {2} of {3}\nhits       {4}\nmisses     {5}\n"
+  return describeEnvironment() +
+         llvm::formatv("folder     {0}\nentries    {1}\nbytes      {2} of {3}\nhits       {4}\nmisses     {5}\n"
                        "stores     {6}\nevictions  {7}\n",
                        disk->getFolder(), entries, usage.bytes, disk->getLimit(), usage.hits, usage.misses, usage.stores,
-                       usage.evictions);
+                       usage.evictions)
+             .str();
 }
 
 } // namespace qd

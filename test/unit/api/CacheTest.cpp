@@ -9,8 +9,10 @@
 #include <csignal>
 #include <cstring>
 #include <dirent.h>
+#include <fcntl.h>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -418,5 +420,37 @@ TEST_F(Cache, Description) {
                              std::pair("99999999999999999G", "1073741824"), std::pair("0", "1073741824")}) {
     setenv("QDC_CACHE_SIZE", size, 1);
     EXPECT_NE(describeCache(options).find(std::string(" of ") + bytes + "\n"), std::string::npos) << size;
+    bool isRight = bytes != std::string("1073741824") || size == std::string("1G");
+    EXPECT_EQ(describeCache(options).find(std::string("QDC_CACHE_SIZE is '") + size + "', which has no effect") == 0, !isRight);
   }
+  unsetenv("QDC_CACHE_SIZE");
+  setenv("QDC_CACHE", "0", 1);
+  EXPECT_EQ(describeCache(options).find("QDC_CACHE is '0', which has no effect"), 0u);
+  setenv("QDC_CACHE", "off", 1);
+  EXPECT_EQ(describeCache(options).find("QDC_CACHE is 'off': nothing is looked up or kept\n"), 0u);
+  unsetenv("QDC_CACHE");
+  // A relative base folder is none.
+  setenv("XDG_CACHE_HOME", "relative", 1);
+  setenv("HOME", root.c_str(), 1);
+  EXPECT_NE(describeCache({}).find("folder     " + root + "/.cache/qdc\n"), std::string::npos) << describeCache({});
+  unsetenv("XDG_CACHE_HOME");
+}
+
+/// The lock of a process that is stopped, and a pipe in the place of the counts.
+TEST_F(Cache, NothingWaitsForOthersForEver) {
+  ASSERT_TRUE(compileOnce(makeFresh()).ok);
+  int file = open((folder + "/usage").c_str(), O_RDWR);
+  ASSERT_EQ(flock(file, LOCK_EX), 0);
+  alarm(60);
+  std::string qir = makeFresh();
+  EXPECT_TRUE(compileOnce(qir).ok);
+  EXPECT_EQ(listFiles(".qdc").size(), 1u);
+  close(file);
+  ASSERT_EQ(unlink((folder + "/usage").c_str()), 0);
+  ASSERT_EQ(mkfifo((folder + "/usage").c_str(), 0600), 0);
+  CompileOptions options;
+  options.cacheFolder = folder;
+  EXPECT_NE(describeCache(options).find("entries    1\n"), std::string::npos);
+  EXPECT_TRUE(compileOnce(makeFresh()).ok);
+  alarm(0);
 }
