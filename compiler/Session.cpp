@@ -95,6 +95,17 @@ void Session::error(const llvm::Twine &message) {
   messages.push_back(std::move(recorded));
 }
 
+void Session::error(llvm::StringRef file, size_t offset, llvm::StringRef qir, const llvm::Twine &message) {
+  llvm::StringRef before = qir.take_front(offset);
+  Message recorded;
+  recorded.file = file.str();
+  recorded.line = before.count('\n') + 1;
+  recorded.column = before.size() - (before.rfind('\n') + 1) + 1;
+  recorded.text = message.str();
+  stream << file << ":" << recorded.line << ":" << recorded.column << ": error: " << recorded.text << "\n";
+  messages.push_back(std::move(recorded));
+}
+
 //===----------------------------------------------------------------------===//
 // Parsing
 //===----------------------------------------------------------------------===//
@@ -105,8 +116,9 @@ Session::Session() : context(makeRegistry(), MLIRContext::Threading::DISABLED), 
 
 Session::~Session() = default;
 
-bool Session::refuseVersion(llvm::StringRef name, const llvm::Twine &version) {
-  error(name + ": written for QIR version " + version + ", this release reads up to version " + llvm::Twine(qirVersion));
+bool Session::refuseVersion(llvm::StringRef name, size_t offset, llvm::StringRef qir, const llvm::Twine &version) {
+  error(name, offset, qir,
+        "written for QIR version " + version + ", this release reads up to version " + llvm::Twine(qirVersion));
   return false;
 }
 
@@ -118,7 +130,7 @@ bool Session::checkVersion(llvm::StringRef qir, llvm::StringRef name) {
     unsigned version = 0;
     if (!line.contains("//") && rest.consume_front("=") &&
         !rest.ltrim().take_while(llvm::isDigit).getAsInteger(10, version) && version > qirVersion)
-      return refuseVersion(name, llvm::Twine(version));
+      return refuseVersion(name, at, qir, llvm::Twine(version));
   }
   return true;
 }
@@ -129,27 +141,24 @@ bool Session::checkText(llvm::StringRef qir, llvm::StringRef name) {
   constexpr llvm::StringRef bundleMagic = "\x10\xFF\x10\xAD";
   constexpr unsigned maxNesting = 256;
   if (qir.starts_with(bundleMagic)) {
-    error(name + ": this is a compiled bundle, expected QIR; qdc-run runs bundles");
+    error(name, 0, qir, "this is a compiled bundle, expected QIR; qdc-run runs bundles");
     return false;
   }
   if (size_t zero = qir.find('\0'); zero != llvm::StringRef::npos) {
-    error(name + ": expected QIR as text or bytecode, found a zero byte at " + llvm::Twine(zero));
+    error(name, zero, qir, "expected QIR as text or bytecode, found a zero byte at " + llvm::Twine(zero));
     return false;
   }
-  unsigned nesting = 0, line = 1;
+  unsigned nesting = 0;
   for (size_t i = 0; i < qir.size(); ++i) {
     char c = qir[i];
-    if (c == '\n') {
-      ++line;
-    } else if (qir.substr(i).starts_with("//")) {
+    if (qir.substr(i).starts_with("//")) {
       i = std::min(qir.find('\n', i), qir.size()) - 1;
     } else if (c == '"') {
       for (++i; i < qir.size() && qir[i] != '"' && qir[i] != '\n'; ++i)
         i += qir[i] == '\\';
-      line += i < qir.size() && qir[i] == '\n';
     } else if (llvm::StringRef("([{<").contains(c)) {
       if (++nesting > maxNesting) {
-        error(name + ":" + llvm::Twine(line) + ": nested more than " + llvm::Twine(maxNesting) + " levels deep");
+        error(name, i, qir, "nested more than " + llvm::Twine(maxNesting) + " levels deep");
         return false;
       }
     } else if (llvm::StringRef(")]}>").contains(c) && !(c == '>' && i && qir[i - 1] == '-')) {
@@ -170,7 +179,7 @@ ModuleOp Session::parse(llvm::StringRef qir, llvm::StringRef name) {
     return {};
   auto version = (*module)->getAttrOfType<IntegerAttr>(versionAttribute);
   if (version && version.getValue().ugt(qirVersion)) {
-    refuseVersion(name, llvm::toString(version.getValue(), 10, /*Signed=*/false));
+    refuseVersion(name, 0, "", llvm::toString(version.getValue(), 10, /*Signed=*/false));
     return {};
   }
   return *module;

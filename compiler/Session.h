@@ -44,9 +44,11 @@ public:
 
 private:
   class Handler;
+  /// Adds an error at a byte of the input, which the parser has not seen.
+  void error(llvm::StringRef file, size_t offset, llvm::StringRef qir, const llvm::Twine &message);
   bool checkText(llvm::StringRef qir, llvm::StringRef name);
   bool checkVersion(llvm::StringRef qir, llvm::StringRef name);
-  bool refuseVersion(llvm::StringRef name, const llvm::Twine &version);
+  bool refuseVersion(llvm::StringRef name, size_t offset, llvm::StringRef qir, const llvm::Twine &version);
 
   mlir::MLIRContext context;
   std::string diagnostics;

@@ -77,6 +77,32 @@ TEST(Messages, WarningsOfASuccess) {
   EXPECT_EQ(result.messages[0].severity, Severity::Warning);
 }
 
+/// What is found before the input is parsed has a place, too.
+TEST(Messages, BeforeParsing) {
+  struct {
+    std::string qir;
+    unsigned line, column;
+    const char *text;
+  } rows[] = {
+      {"// text\nqd" + std::string("\0kernel", 7), 2, 3, "expected QIR as text or bytecode, found a zero byte at 10"},
+      {"\n\n " + std::string(300, '('), 3, 258, "nested more than 256 levels deep"},
+      {"\nmodule attributes {qd.version = 7 : i32} {}", 2, 20, "written for QIR version 7, this release reads up to version 1"},
+      {"\x10\xFF\x10\xAD", 1, 1, "this is a compiled bundle, expected QIR; qdc-run runs bundles"},
+  };
+  for (const auto &row : rows) {
+    CompileOptions options;
+    options.targets = {"nvptx"};
+    CompileResult result = compile(row.qir, "test.qir", options);
+    ASSERT_EQ(result.messages.size(), 1u) << row.text;
+    EXPECT_EQ(result.messages[0].file, "test.qir");
+    EXPECT_EQ(result.messages[0].line, row.line);
+    EXPECT_EQ(result.messages[0].column, row.column);
+    EXPECT_EQ(result.messages[0].text, row.text);
+    EXPECT_EQ(result.diagnostics, "test.qir:" + std::to_string(row.line) + ":" + std::to_string(row.column) + ": error: " +
+                                      row.text + "\n");
+  }
+}
+
 TEST(Messages, WithoutAPlace) {
   CompileResult result = compileFor("", "ptx");
   ASSERT_EQ(result.messages.size(), 1u);
