@@ -232,6 +232,10 @@ static bool load(qdcHostModule_ &host, StringRef qir, StringRef name, const qdcH
   if (!module || !qd::resizeBlocks(host.session, module, options.blocks ? options.blocks : "") ||
       !qd::bindArguments(host.session, module, options.bind ? options.bind : ""))
     return false;
+  if (module.getOps<qd::KernelOp>().empty()) {
+    module.emitError() << "expected at least one qd.kernel";
+    return false;
+  }
   qd::HostOptions hostOptions;
   hostOptions.optLevel = std::min(options.optLevel, 3u);
   hostOptions.threads = options.threads;

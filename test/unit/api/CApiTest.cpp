@@ -147,6 +147,19 @@ TEST(CApi, LoadErrors) {
   EXPECT_FALSE(qdcHostLoad(sumKernel, strlen(sumKernel), nullptr, nullptr, nullptr));
 }
 
+/// As a compile of the same: an empty file is no program.
+TEST(CApi, NoKernels) {
+  for (const char *device : {"cpu", "interp", "sim:sm_80"}) {
+    qdcHostOptions options;
+    qdcInitHostOptions(&options);
+    options.device = device;
+    char *text = nullptr;
+    EXPECT_FALSE(qdcHostLoad("", 0, "a.qir", &options, &text)) << device;
+    EXPECT_STREQ(text, "a.qir:0:0: error: expected at least one qd.kernel\n");
+    qdcFreeString(text);
+  }
+}
+
 TEST(CApi, LaunchErrors) {
   for (const char *device : {"interp", "cpu", "sim:sm_80"}) {
     std::string diagnostics;
