@@ -46,8 +46,11 @@ static TypedAttr parseFloat(FloatType type, StringRef text) {
 
 static std::string describeValues(Type type) {
   unsigned width = type.getIntOrFloatBitWidth();
-  if (isa<FloatType>(type))
-    return "a number, inf or nan";
+  if (auto format = dyn_cast<FloatType>(type)) {
+    SmallString<32> largest;
+    llvm::APFloat::getLargest(format.getFloatSemantics()).toString(largest);
+    return ("a number of at most " + largest + ", inf or nan").str();
+  }
   if (width == 1)
     return "true, false, 0 or 1";
   return "an integer from " + llvm::toString(APInt::getSignedMinValue(width), 10, true) + " to " +

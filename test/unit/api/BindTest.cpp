@@ -79,8 +79,8 @@ TEST(Bind, Errors) {
                      "-128 to 255, found '-129'\n"},
       {"flag=2", "error: binding 'flag=2': argument 'flag' of kernel 'fill' has type i1, expected true, false, 0 or 1, "
                  "found '2'\n"},
-      {"scale=1e39", "error: binding 'scale=1e39': argument 'scale' of kernel 'fill' has type f32, expected a number, inf "
-                     "or nan, found '1e39'\n"},
+      {"scale=1e39", "error: binding 'scale=1e39': argument 'scale' of kernel 'fill' has type f32, expected a number of "
+                     "at most 3.40282347E+38, inf or nan, found '1e39'\n"},
       {"other.n=18446744073709551616",
        "error: binding 'other.n=18446744073709551616': argument 'n' of kernel 'other' has type i64, expected an integer "
        "from -9223372036854775808 to 18446744073709551615, found '18446744073709551616'\n"},
