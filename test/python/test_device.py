@@ -1,5 +1,8 @@
 """Devices and buffers: what they tell, copies to devices that do not reach the host's memory, and uses after the end."""
+import copy
 import gc
+import multiprocessing
+import pickle
 import random
 import threading
 import unittest
@@ -11,6 +14,21 @@ from qdc import arrays
 from qdc.errors import ArgumentError
 
 import kernels
+
+
+def _use(kernel):
+    """In a process of a pool: keeps the kernel, which came by the fork."""
+    global _kernel
+    _kernel = kernel
+
+
+def _launch():
+    x = np.ones(4, np.float32)
+    try:
+        _kernel(4, 2, x, grid=1)
+    except ArgumentError as error:
+        return "the parent's" if "before this process was forked" in str(error) else str(error)
+    return x.tolist()
 
 
 class Devices(unittest.TestCase):
@@ -45,6 +63,35 @@ class Devices(unittest.TestCase):
                               ({"opt_level": 4}, "opt_level"), ({"checks": 3}, "checks is a text")):
             with self.subTest(**options), self.assertRaisesRegex(qdc.Error, text):
                 qdc.Device("cpu", **options).load(kernels.SCALE)
+
+    def test_copies(self):
+        """What has a handle cannot be owned twice."""
+        device = qdc.Device("cpu")
+        module = device.load(kernels.SCALE)
+        for thing in (device, module, module["scale"], device.allocate(4, "f32"), qdc.Stream(device)):
+            for act in (copy.copy, copy.deepcopy, pickle.dumps):
+                with self.subTest(thing=thing, act=act), self.assertRaisesRegex(TypeError, "cannot be copied or pickled"):
+                    act(thing)
+        gc.collect()
+        x = np.ones(4, np.float32)
+        module["scale"](4, 2, x, grid=1)
+        self.assertEqual(2, x[3])
+        artifact = pickle.loads(pickle.dumps(qdc.compile(kernels.SCALE, "nvptx")))
+        self.assertEqual(["scale"], list(device.load(artifact)))
+        with self.assertRaises(qdc.CompileError) as caught:
+            device.load("nonsense", name="a.qir")
+        again = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((str(caught.exception), 1), (str(again), again.line))
+
+    def test_forked(self):
+        """Host devices are the child's, too; others say that they are not, where drivers would wait for ever."""
+        for name in kernels.DEVICES:
+            device = qdc.Device(name)
+            scale = device.load(kernels.SCALE)["scale"]
+            scale(4, 2, np.ones(4, np.float32), grid=1)
+            with self.subTest(device=name), multiprocessing.get_context("fork").Pool(1, _use, (scale,)) as pool:
+                expected = "the parent's" if name.startswith("vulkan") else [2, 2, 2, 2]
+                self.assertEqual(expected, pool.apply_async(_launch).get(60))
 
     def test_bundles(self):
         """A bundle runs where it has a variant or holds its QIR."""
@@ -159,6 +206,12 @@ class Buffers(unittest.TestCase):
                 action()
         with self.assertRaises(qdc.Error):
             device.allocate(2**60)
+        with self.assertRaisesRegex(ArgumentError, "got a buffer of device 'cpu', which numpy"):
+            x.upload(device.allocate(4, "f32"))
+        unseen = [qdc.Device(name).allocate(4, "f32") for name in kernels.COPYING] + [device.allocate(4, "bf16")]
+        for buffer in unseen:
+            with self.assertRaisesRegex(TypeError, r"numpy\(\) copies it"):
+                np.asarray(buffer)
 
     def test_copies(self):
         """Devices that do not reach the host's memory get copies, and give back what was written."""

@@ -229,6 +229,13 @@ def runtime() -> Any:
     return library
 
 
+class OfProcess:
+    """Has a handle of this process, which no copy and no other process can own."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("a qdc.%s belongs to the process that made it and cannot be copied or pickled" % type(self).__name__)
+
+
 def encode(text: Any, what: str) -> bytes:
     """Text for a C function, which ends at its first zero."""
     if isinstance(text, os.PathLike):

@@ -44,7 +44,7 @@ def _check(library: Any, status: int, kind: Any) -> None:
         raise (ArgumentError if status == _library.INVALID else kind)(text or "the runtime failed without a word")
 
 
-class Device:
+class Device(_library.OfProcess):
     """Something that kernels run on: "cpu", "interp", "sim:CHIP" ("sim:sm_90", "sim:gfx942", ...), "vulkan", "cuda" or
     "hip", the last three with ":1" and so on for other than the first; "best" is the fastest that is there. `qdc.devices()`
     lists them.
@@ -169,7 +169,7 @@ def _load_error(text: str) -> Error:
     return DeviceError(text)
 
 
-class Buffer:
+class Buffer(_library.OfProcess):
     """Memory of a device that stays there between launches. Kernels take it as an array of its shape and type; `numpy()`
     reads it."""
 
@@ -196,6 +196,9 @@ class Buffer:
 
     def _host(self, array: Any, writable: bool) -> Memory:
         memory = memory_of(array)
+        if memory.buffer is not None:
+            raise ArgumentError("expected an array of the host, got a buffer of device '%s', which numpy() reads" %
+                                memory.buffer.device.name)
         if memory.place != "cpu":
             raise ArgumentError("the array lies on a GPU, expected one of the host")
         if memory.bytes != self.bytes:
@@ -241,6 +244,10 @@ class Buffer:
     def __array_interface__(self) -> Any:
         """For NumPy, without a copy, where the host sees the memory."""
         return self._interface(self.device._place == "cpu", "the host")
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        """Where there is no interface, NumPy would make an array of one object."""
+        raise TypeError("NumPy cannot see the memory of %r in place; numpy() copies it" % self)
 
     @property
     def __cuda_array_interface__(self) -> Any:
@@ -296,7 +303,7 @@ class Buffer:
                                                    "" if self._handle else ", closed")
 
 
-class Module:
+class Module(_library.OfProcess):
     """Kernels that a device has loaded: `module["scale"](n, x, grid=4)`."""
 
     def __init__(self, device: Device, handle: Any):
@@ -357,7 +364,7 @@ class Module:
         return "<qdc.Module on '%s': %s>" % (self.device.name, ", ".join(self._kernels))
 
 
-class Kernel:
+class Kernel(_library.OfProcess):
     """A kernel of a module. Calling it launches it, waits for its end, and gives the seconds that the device took.
 
     Arguments go by position or by name. Scalars are Python or NumPy numbers; buffers are `Buffer`s, or arrays of NumPy or

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .device import Buffer, Device, Kernel
 
 
-class _Handle:
+class _Handle(_library.OfProcess):
     """Something of a device that a function of the runtime frees."""
 
     _free = ""
