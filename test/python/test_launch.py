@@ -235,7 +235,8 @@ class Arguments(unittest.TestCase):
                 ("text", "expected an array, got str"), (np.float32, "expected an array, got type"),
                 (np.frombuffer(bytes(16), np.float32), "read-only"), (b"12345678", "elements are i8"),
                 (np.frombuffer(bytearray(9), np.int8)[1:].view(np.float32), "expected a multiple of 4 bytes"),
-                (self.kernel, "expected an array, got Kernel"), (memoryview(bytearray(16)).cast("f")[::2], "not contiguous")):
+                (self.kernel, "expected an array, got Kernel"), (np.float32(1), "expected an array, got the number float32"),
+                (np.ma.masked_array(self.x, self.x > 1), "an array with a mask"), (memoryview(bytearray(16)).cast("f")[::2], "not contiguous")):
             with self.subTest(value=repr(value)[:60]):
                 self.refused("argument 'x' of kernel 'scale': .*" + text, 3, 2, value)
 

@@ -293,6 +293,11 @@ def memory_of(array: Any) -> Memory:
         return array
     if isinstance(array, type) or array is None or isinstance(array, (str, bool, int, float, complex)):
         raise ArgumentError("expected an array, got %s" % array.__class__.__name__)
+    numpy, masked = sys.modules.get("numpy"), sys.modules.get("numpy.ma")
+    if numpy and isinstance(array, numpy.generic):  # its interface is that of a copy, which is gone by then
+        raise ArgumentError("expected an array, got the number %s" % array.__class__.__name__)
+    if masked and isinstance(array, masked.MaskedArray):
+        raise ArgumentError("an array with a mask; its data can be passed")
     own = getattr(array, "_qdc_memory", None)
     if own is not None:
         return own()
