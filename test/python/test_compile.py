@@ -7,6 +7,7 @@ import sys
 import tempfile
 import unittest
 
+import numpy as np
 import qdc
 from qdc.errors import parse_diagnostics
 
@@ -69,6 +70,12 @@ class Artifacts(unittest.TestCase):
         self.assertIn("1024", bound.text)
         with self.assertRaisesRegex(qdc.CompileError, "nothing"):
             qdc.compile(kernels.SCALE, "nvptx", bind={"nothing": 1})
+        flag = "qd.kernel @k(%p: i1, %n: i32) block(1) {\n  qd.return\n}\n"
+        for yes in (True, np.bool_(True), 1, np.uint8(1), np.array(1)):
+            qdc.compile(flag, "nvptx", bind={"p": yes, "n": yes})
+        for value in (np.array([1, 2]), "1", None, 1j, [1]):
+            with self.subTest(value=value), self.assertRaisesRegex(qdc.ArgumentError, "'n' is bound to a number, got "):
+                qdc.compile(flag, "nvptx", bind={"n": value})
         x = array.array("f", [1, 2, 3, 4])
         qdc.Device("cpu", bind={"n": 3, "k": 2.5}).load(kernels.SCALE)["scale"](x, grid=1)
         self.assertEqual([2.5, 5, 7.5, 4], list(x))

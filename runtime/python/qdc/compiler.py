@@ -104,10 +104,14 @@ def bind_text(bind: Bind) -> Optional[bytes]:
         raise ArgumentError("bind maps arguments to numbers, got %s" % bind.__class__.__name__)
     rows = []
     for name, value in bind.items():
-        if not (hasattr(value, "__index__") or hasattr(value, "__float__")) or isinstance(value, (str, bytes)):
-            raise ArgumentError("argument '%s' is bound to a number, got %s" % (name, value.__class__.__name__))
-        rows.append("%s=%s" % (name, str(value).lower() if isinstance(value, bool) else
-                               value.__index__() if hasattr(value, "__index__") else repr(float(value))))
+        try:
+            if value.__class__.__name__ in ("bool", "bool_"):  # NumPy's, too
+                number: Any = int(value)
+            else:
+                number = value.__index__() if hasattr(value, "__index__") else repr(value.__float__())
+        except (AttributeError, TypeError, ValueError, OverflowError):
+            raise ArgumentError("argument '%s' is bound to a number, got %s" % (name, value.__class__.__name__)) from None
+        rows.append("%s=%s" % (name, number))
     return _library.encode(",".join(rows), "bind")
 
 
