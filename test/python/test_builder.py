@@ -1,6 +1,8 @@
 """Building kernels: every op of the table compiles, values compute what Python computes, and mistakes are refused."""
 import contextlib
+import copy
 import os
+import pickle
 import re
 import unittest
 
@@ -285,6 +287,8 @@ class Mistakes(unittest.TestCase):
                 (lambda: k.thread_id("x y"), "a word"), (lambda: k.otherwise(), "right behind"),
                 (lambda: k.if_(k.i < 3, lambda: 1, lambda: (1, 2)), "expected 1"), (lambda: k.vector(1.0), "2, 3, 4"),
                 (lambda: k.for_(0, k.i, 1, lambda i: 1, []), "gives 1 values, expected 0"),
+                (lambda: k.for_(k.i, 0, -1), "a loop's step is at least 1, got -1"), (lambda: k.for_(0, 9, np.int32(0)), "at least 1"),
+                (lambda: module.kernel("q4", ["a"], 32), "arguments map names to types, got list"),
                 (lambda: k.shared("f33", 3), "unknown type"), (lambda: k.shared("f32", 0), "from 1"),
                 (lambda: k.shared("f32", k.i), "from 1"), (lambda: k.table([], "i32"), "not empty"),
                 (lambda: k.table([[1], [2, 3]], "i32"), "one length"), (lambda: k.table([2**40], "i32"), "does not fit"),
@@ -297,6 +301,9 @@ class Mistakes(unittest.TestCase):
                 (lambda: qdc.vector("f32", 5), "2, 3, 4, 8 or 16")):
             with self.subTest(text=text), self.assertRaisesRegex(qdc.ArgumentError, text):
                 build()
+        module.kernel("k2", {"y": qdc.f32, "x": qdc.buffer(qdc.f32)}, 32).x.store(1, 0)
+        for again in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+            self.assertEqual(module.to_qir(), again.to_qir())
         with contextlib.ExitStack() as stack, self.assertRaisesRegex(qdc.Error, "nested"):
             for _ in range(5000):
                 stack.enter_context(other.if_(other.i < 3))

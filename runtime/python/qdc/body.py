@@ -270,6 +270,8 @@ class Body(OpCalls):
         """`with k.for_(0, n) as i:` repeats what follows for i from low to below high. With a function `body(i, *values)`
         that gives the next values, and `init` for the first, gives the last ones, as a tuple. `unroll` is a number of
         rounds, or "full"."""
+        if hasattr(step, "__index__") and step.__index__() < 1:
+            raise ArgumentError("a loop's step is at least 1, got %d" % step.__index__())
         typed = next((v for v in (low, high, step) if isinstance(v, Value)), None)
         low, high, step = (self.value(v, typed.type if typed is not None else None) for v in (low, high, step))
         i = Value(self, self.fresh(hint), low.type)

@@ -28,6 +28,8 @@ class _Named(Body):
         self.name = symbol(name)
         self.arguments: List[Value] = []
         self._by_name: Dict[str, Value] = {}
+        if not isinstance(arguments, Mapping):
+            raise ArgumentError("arguments map names to types, got %s" % arguments.__class__.__name__)
         for key, type in arguments.items():
             if not isinstance(type, ArrayType):
                 type = element_type(type)

@@ -21,6 +21,8 @@ class Ops:
         self._body, self._prefix = body, prefix
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # of an object that is being copied, too, which has no body yet
+            raise AttributeError(name)
         return self._body._find(self._prefix + name)
 
     def __dir__(self) -> List[str]:
