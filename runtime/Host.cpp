@@ -72,12 +72,19 @@ std::vector<qdcHostArg> hostArguments(const std::vector<Argument> &arguments) {
   return result;
 }
 
+/// Blocks are numbered by an i32.
+LaunchLimits hostLimits() {
+  LaunchLimits limits;
+  limits.grid.fill(uint64_t(1) << 31);
+  return limits;
+}
+
 class HostModule : public Module {
 public:
   HostModule(const void *owner, const Compiler &compiler, qdcHostModule handle, Interface interface,
              const std::string &device, std::string warnings, uint32_t threads)
-      : Module(std::move(interface), {}, device, owner, /*takesPointers=*/true), compiler(compiler), handle(handle),
-        threads(threads) {
+      : Module(std::move(interface), hostLimits(), device, owner, /*takesPointers=*/true), compiler(compiler),
+        handle(handle), threads(threads) {
     moduleWarnings = std::move(warnings);
   }
   ~HostModule() override { compiler.hostUnload(handle); }
@@ -204,6 +211,7 @@ public:
     if (name() == "cpu")
       result.multiprocessors = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
     result.memoryBytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+    result.limits = hostLimits();
     result.takesPointers = result.isHostMemory = true;
     return result;
   }
@@ -243,22 +251,8 @@ public:
       qir = std::move(bundle->qir);
       source = &qir;
     }
-    std::string deviceName = name();
-    qdcHostOptions hostOptions = {};
-    compiler.initHostOptions(&hostOptions, sizeof hostOptions);
-    hostOptions.device = deviceName.c_str();
-    hostOptions.subgroupSize = options.subgroupSize;
-    hostOptions.optLevel = options.optLevel;
-    hostOptions.threads = options.threads;
-    hostOptions.checks = options.checks.empty() ? nullptr : options.checks.c_str();
-    hostOptions.blocks = options.blocks.c_str();
-    hostOptions.bind = options.bind.empty() ? nullptr : options.bind.c_str();
-    char *diagnostics = nullptr;
-    qdcHostModule handle =
-        compiler.hostLoad(source->data(), source->size(), program.name.c_str(), &hostOptions, &diagnostics);
-    std::string said = diagnostics ? diagnostics : "";
-    if (diagnostics)
-      compiler.freeString(diagnostics);
+    std::string said;
+    qdcHostModule handle = compile(*source, program.name, options, said);
     if (!handle)
       return fail("'", program.name, "' does not compile for ", name(), said.empty() ? "" : ":\n", said);
     const char *json = compiler.hostInterface(handle);
@@ -268,10 +262,49 @@ public:
       return interface.error();
     }
     return std::unique_ptr<Module>(
-        new HostModule(this, compiler, handle, std::move(*interface), deviceName, std::move(said), options.threads));
+        new HostModule(this, compiler, handle, std::move(*interface), name(), std::move(said), options.threads));
+  }
+
+  /// Whether programs could be compiled for it: a chip, lanes and checks that do not exist are errors of the device's.
+  Error check() {
+    static constexpr std::string_view least = "qd.kernel @k() block(1) {\n  qd.return\n}\n";
+    DeviceOptions known = options;
+    known.blocks.clear();
+    known.bind.clear();
+    std::string said;
+    qdcHostModule handle = compile(std::vector<uint8_t>(least.begin(), least.end()), "<device>", known, said);
+    if (handle) {
+      compiler.hostUnload(handle);
+      return Error::success();
+    }
+    constexpr std::string_view mark = "error: ";
+    size_t at = said.find(mark);
+    std::string why = said.substr(at == std::string::npos ? 0 : at + mark.size());
+    return fail("device '", name(), "' cannot be opened: ", why.substr(0, why.find('\n')));
   }
 
 private:
+  qdcHostModule compile(const std::vector<uint8_t> &qir, const std::string &programName, const DeviceOptions &with,
+                        std::string &said) {
+    std::string deviceName = name();
+    qdcHostOptions hostOptions = {};
+    compiler.initHostOptions(&hostOptions, sizeof hostOptions);
+    hostOptions.device = deviceName.c_str();
+    hostOptions.subgroupSize = with.subgroupSize;
+    hostOptions.optLevel = with.optLevel;
+    hostOptions.threads = with.threads;
+    hostOptions.checks = with.checks.empty() ? nullptr : with.checks.c_str();
+    hostOptions.blocks = with.blocks.c_str();
+    hostOptions.bind = with.bind.empty() ? nullptr : with.bind.c_str();
+    char *diagnostics = nullptr;
+    qdcHostModule handle =
+        compiler.hostLoad(qir.data(), qir.size(), programName.c_str(), &hostOptions, &diagnostics);
+    said = diagnostics ? diagnostics : "";
+    if (diagnostics)
+      compiler.freeString(diagnostics);
+    return handle;
+  }
+
   const Compiler &compiler;
   DeviceOptions options;
 };
@@ -282,7 +315,11 @@ DeviceResult openHost(const std::string &name, const DeviceOptions &options) {
   auto compiler = Compiler::get();
   if (!compiler)
     return fail("device '", name, "' is part of the compiler, and ", compiler.message());
-  return std::unique_ptr<Device>(new HostDevice(**compiler, name, options));
+  auto device = std::make_unique<HostDevice>(**compiler, name, options);
+  if (name.find(':') != std::string::npos || options.subgroupSize || !options.checks.empty())
+    if (Error error = device->check())
+      return error;
+  return std::unique_ptr<Device>(std::move(device));
 }
 
 std::vector<DeviceEntry> listHost() {

@@ -59,6 +59,11 @@ class Devices(unittest.TestCase):
                            ("vulkan:99", "."), ("vulkan:x", "not a device number"), ("cuda:-1", "."), ("x" * 10000, "no device")):
             with self.subTest(name=name[:20]), self.assertRaisesRegex(qdc.DeviceError, text):
                 qdc.Device(name)
+        for name, options, text in (("cpu", {"subgroup_size": 7}, "no subgroups of 7 lanes"), ("sim:sm_1", {}, "unknown chip 'sm_1'"),
+                                    ("sim:gfx942", {"subgroup_size": 32}, "no subgroups of 32"),
+                                    ("interp", {"checks": "bogus"}, "unknown check 'bogus'")):
+            with self.subTest(name=name), self.assertRaisesRegex(qdc.DeviceError, text):
+                qdc.Device(name, **options)
         for options, text in (({"subgroup_size": 7}, "7"), ({"subgroup_size": 2**31}, "."), ({"threads": -1}, "threads is from"),
                               ({"opt_level": 4}, "opt_level"), ({"checks": 3}, "checks is a text")):
             with self.subTest(**options), self.assertRaisesRegex(qdc.Error, text):

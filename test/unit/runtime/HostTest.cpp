@@ -50,6 +50,23 @@ TEST_F(HostTest, DiagnosticsComeThrough) {
             "kernel 'scale' failed on sim:sm_80: a launch that the interface does not allow");
 }
 
+TEST_F(HostTest, WhatNoProgramRunsOnIsNotOpened) {
+  EXPECT_EQ(Device::open("sim:sm_1").message(), "device 'sim:sm_1' cannot be opened: unknown chip 'sm_1'");
+}
+
+TEST_F(HostTest, Grids) {
+  auto device = Device::open("cpu");
+  ASSERT_TRUE(device) << device.message();
+  EXPECT_EQ((*device)->properties().limits.grid[2], uint64_t(1) << 31);
+  auto module = (*device)->load({bytesOf("good"), "f.qir"});
+  ASSERT_TRUE(module);
+  auto buffer = (*device)->allocate(4);
+  ASSERT_TRUE(buffer);
+  Argument argument = Argument::buffer(**buffer, {ScalarType::F32, 1}, 1);
+  EXPECT_EQ((*module)->launch("scale", {1, 1, (1u << 31) + 1}, {argument, argument, Argument::of(1.0f)}).message(),
+            "the grid has 2147483649 blocks in z, cpu launches at most 2147483648");
+}
+
 TEST_F(HostTest, ABundleRunsFromItsQir) {
   auto device = Device::open("interp");
   ASSERT_TRUE(device);

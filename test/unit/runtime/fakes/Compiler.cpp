@@ -50,6 +50,10 @@ qdcHostModule qdcHostLoad(const void *qir, size_t size, const char *name, const 
     *diagnostics = copyString(std::string(name) + ":1:1: error: bad program");
     return nullptr;
   }
+  if (std::string(options->device) == "sim:sm_1") {
+    *diagnostics = copyString("error: unknown chip 'sm_1'\n");
+    return nullptr;
+  }
   if (options->bind) {
     *diagnostics = copyString(std::string("error: nothing binds ") + options->bind);
     return nullptr;
