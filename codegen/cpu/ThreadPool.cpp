@@ -36,8 +36,18 @@ static bool lookOut(llvm::function_ref<bool()> isDone) {
 }
 
 ThreadPool::ThreadPool(unsigned threads) : seats(std::min(std::max(threads, 1u), maxThreads) - 1) {
-  for (unsigned worker = 1; worker <= seats.size(); ++worker)
-    workers.emplace_back([this, worker] { serve(worker); });
+  auto enter = [](void *pool) -> void * {
+    auto *entered = static_cast<ThreadPool *>(pool);
+    entered->serve(++entered->begun);
+    return nullptr;
+  };
+  // Where the process may start no more threads, those that there are do the work; a std::thread would end it.
+  for (unsigned worker = 1; worker <= seats.size(); ++worker) {
+    pthread_t thread;
+    if (pthread_create(&thread, nullptr, enter, this))
+      break;
+    workers.push_back(thread);
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -46,8 +56,8 @@ ThreadPool::~ThreadPool() {
     stopping = true;
   }
   wake.notify_all();
-  for (std::thread &worker : workers)
-    worker.join();
+  for (pthread_t worker : workers)
+    pthread_join(worker, nullptr);
 }
 
 ThreadPool::Run::Run(uint64_t count, Order order, unsigned threads, Body body)

@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
-#include <thread>
+#include <pthread.h>
 #include <vector>
 
 namespace qd::cpu {
@@ -31,7 +31,7 @@ public:
   explicit ThreadPool(unsigned threads);
   ~ThreadPool();
 
-  unsigned getNumThreads() const { return seats.size() + 1; }
+  unsigned getNumThreads() const { return workers.size() + 1; }
 
   enum class Order { Parts, Ascending };
   /// Calls `body(begin, end, worker)`; workers of one run have different numbers below getNumThreads().
@@ -73,7 +73,8 @@ private:
   std::atomic<unsigned> awaiting{0}; ///< callers that sleep until their helpers have left
   std::atomic<bool> stopping{false};
   std::vector<Seat> seats;
-  std::vector<std::thread> workers;
+  std::vector<pthread_t> workers;
+  std::atomic<unsigned> begun{0}; ///< workers that have numbers
 };
 
 } // namespace qd::cpu

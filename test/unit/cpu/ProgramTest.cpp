@@ -3,8 +3,12 @@
 #include "Differential.h"
 
 #include <cfenv>
+#include <fstream>
 #include <numeric>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
@@ -43,6 +47,29 @@ TEST(Launch, ReportsErrors) {
   EXPECT_EQ(launchError(*program, "k", {0, 1, 1}, {buffer(x)}), "");
   EXPECT_EQ(launchError(*program, "k", {1, 1, 1}, {buffer(x)}), "");
   EXPECT_EQ(x, std::vector<int>(64, 1));
+}
+
+/// Memory for the stacks of some threads alone.
+TEST(Launch, TheProcessMayStartFewThreads) {
+  Module module(addOne);
+  std::unique_ptr<HostProgram> program = module.createProgram(Backend::CPU, 16, 200);
+  ASSERT_TRUE(program);
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (!child) {
+    alarm(60);
+    constexpr rlim_t stacks = 200 << 20;
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit = {pages * getpagesize() + stacks, RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &limit);
+    std::vector<int> x(1000 * 64);
+    bool isRight = launchError(*program, "k", {1000, 1, 1}, {buffer(x)}).empty() && x == std::vector<int>(1000 * 64, 1);
+    _exit(!isRight);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Launch, RunsEveryBlockOnceWithAnyNumberOfThreads) {
