@@ -7,8 +7,9 @@
 //
 // Output invariant:
 // - gone: subgroup.reduce, reduce_all, scans and segmented ops, but for those of i32 that the target has (reduce_all,
-//   inclusive_scan, exclusive_scan of a whole subgroup); broadcast_first, elect, size, log2_size, subgroup_id,
-//   num_subgroups, rotate, ballot_first_n, bitonic_sort, bitonic_sort_kv; global_thread_id, block_dim;
+//   inclusive_scan, exclusive_scan of a whole subgroup), and, where lanes stand in rows (amdgcn), reduce, reduce_all and
+//   inclusive_scan by a kind of tiles that are whole, of scans those of a row or more; broadcast_first, elect, size,
+//   log2_size, subgroup_id, num_subgroups, rotate, ballot_first_n, bitonic_sort, bitonic_sort_kv; global_thread_id, block_dim;
 // - match_any and match_all of an i32 or i64, all_equal of an i1 and the own lane's lanemask as an i32 remain on chips
 //   that have them, else are gone;
 // - thread_id remains only along dimensions of more than one thread;

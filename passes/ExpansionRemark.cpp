@@ -17,8 +17,9 @@ bool deservesRemark(Operation *op) {
 /// What an op of an expansion is counted as; "" for what stays in a lane.
 static StringRef getUnit(Operation *op, const BlockShape &shape) {
   return TypeSwitch<Operation *, StringRef>(op)
-      .Case<ReduceAllOp, InclusiveScanOp, ExclusiveScanOp>(
-          [&](auto) { return shape.hasRedux ? "redux.sync" : "group operation"; })
+      .Case<ReduceOp, ReduceAllOp, InclusiveScanOp, ExclusiveScanOp>([&](auto) {
+        return shape.hasRedux ? "redux.sync" : shape.rowLanes ? "lane chain" : "group operation";
+      })
       .Case<ShuffleOp, ShuffleUpOp, ShuffleDownOp, ShuffleXorOp>([](auto) { return "shuffle"; })
       .Case([](BroadcastOp) { return "broadcast"; })
       .Case([](BallotOp) { return "ballot"; })

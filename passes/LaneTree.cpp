@@ -69,6 +69,9 @@ Values buildReduce(const LaneBuilder &builder, const Combiner &combiner, Values 
   lanes = shape.narrowToBlock(lanes);
   if (shape.isVector && combiner.isCommutative() && !shape.getPartialLanes(lanes))
     return buildReduceHalves(builder, combiner, values, lanes);
+  if (hasRowKind(shape, combiner, values, lanes))
+    return ReduceOp::create(builder.b, builder.loc, *combiner.getKind(), values.front(), shape.getTileClause(lanes))
+        ->getResult(0);
   int32_t partial = shape.getPartialLanes(lanes);
   Value threadIndex;
   // A distance that no thread of the block spans has nothing to combine.
@@ -103,6 +106,9 @@ Values buildReduceAll(const LaneBuilder &builder, const Combiner &combiner, Valu
   if (Value native = buildNativeReduce(builder, combiner, values, lanes))
     return native;
   lanes = shape.narrowToBlock(lanes);
+  if (hasRowKind(shape, combiner, values, lanes))
+    return ReduceAllOp::create(builder.b, builder.loc, *combiner.getKind(), values.front(), shape.getTileClause(lanes))
+        ->getResult(0);
   // A butterfly would read missing lanes on the way to lanes that are present.
   if (shape.getPartialLanes(lanes) || (shape.isVector && lanes == shape.subgroupSize)) {
     Values reduced = buildReduce(builder, combiner, values, lanes);

@@ -30,6 +30,12 @@ bool hasGroupKind(const BlockShape &shape, const Combiner &combiner, ValueRange 
          values.front().getType().isInteger(32);
 }
 
+/// Partial groups would move values of lanes that do not exist.
+bool hasRowKind(const BlockShape &shape, const Combiner &combiner, ValueRange values, int32_t lanes) {
+  return shape.rowLanes && lanes > 1 && combiner.getKind() && !values.front().getType().isInteger(1) &&
+         shape.threads % lanes == 0;
+}
+
 namespace {
 /// Builds reductions over a whole subgroup from those of i32.
 class Redux {

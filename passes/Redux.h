@@ -22,6 +22,10 @@ bool hasNativeReduce(const BlockShape &shape, const Combiner &combiner, mlir::Va
 /// Whether the target reduces and scans 32-bit integers by `kind`; multiplication only in group arithmetic.
 bool hasGroupKind(const BlockShape &shape, const Combiner &combiner, mlir::ValueRange values, int32_t lanes);
 
+/// Whether the target reduces and scans each aligned group of `lanes` lanes by `kind` in instructions that move values
+/// and combine them, so that its lowering takes the op whole; of scans, groups of a row or more.
+bool hasRowKind(const BlockShape &shape, const Combiner &combiner, mlir::ValueRange values, int32_t lanes);
+
 /// A scan of a whole subgroup as one op; null where the target has none.
 template <typename Op>
 mlir::Value buildGroupScan(const LaneBuilder &builder, const Combiner &combiner, mlir::ValueRange values,

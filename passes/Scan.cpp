@@ -94,9 +94,14 @@ Values buildBothScans(const LaneBuilder &builder, const Combiner &combiner, Valu
 }
 
 Values buildInclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
+  const BlockShape &shape = builder.shape;
   if (Value native = buildGroupScan<InclusiveScanOp>(builder, combiner, values, lanes))
     return native;
-  lanes = builder.shape.narrowToBlock(lanes);
+  lanes = shape.narrowToBlock(lanes);
+  if (hasRowKind(shape, combiner, values, lanes) && lanes >= shape.rowLanes)
+    return InclusiveScanOp::create(builder.b, builder.loc, *combiner.getKind(), values.front(),
+                                   shape.getTileClause(lanes))
+        ->getResult(0);
   return lanes == 1 ? values : buildSteps(builder, combiner, values, builder.lane(lanes), lanes);
 }
 
@@ -122,7 +127,7 @@ Values buildExclusiveScan(const LaneBuilder &builder, const Combiner &combiner, 
     Values identity = combiner.getIdentity(builder.b, builder.loc, ValueRange(values).getTypes());
     return builder.select(builder.compare(Predicate::eq, lane, int64_t(0)), identity, exclusive);
   }
-  Values inclusive = buildSteps(builder, combiner, values, lane, lanes);
+  Values inclusive = buildInclusiveScan(builder, combiner, values, lanes);
   return buildExclusive(builder, combiner, values, inclusive, lane, lanes);
 }
 

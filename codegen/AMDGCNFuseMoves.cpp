@@ -1,0 +1,235 @@
+//===- AMDGCNFuseMoves.cpp - DPP moves as part of float operations ---------------------------===//
+//
+// Purpose: LLVM 22 makes a DPP move part of an operation on integers where lanes without a source get the operation's
+// identity; those then keep the other operand. It does not know the identities of float operations:
+//
+//   %x = V_MOV_B32_dpp -0.0, %v, row_shr:1     %r = V_ADD_F32_e64 %x, %o
+//     ->
+//   %r = V_ADD_F32_dpp old(%o), %v, %o, row_shr:1
+//
+// And where the other operand of an addition with carry is scalar, LLVM's pass makes an instruction that no chip
+// encodes, and the backend writes an object all the same: such an operand is copied to a vector register.
+//
+// Input: machine code in SSA form behind LLVM's own pass of this kind. Output: the same values in the same lanes, but
+// that a NaN which is added to nothing keeps its payload.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/AMDGCNFuseMoves.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/CodeGen/MachineFunctionPass.h"
+#include "llvm/CodeGen/MachineInstrBuilder.h"
+#include "llvm/CodeGen/MachineRegisterInfo.h"
+#include "llvm/CodeGen/TargetInstrInfo.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
+#include "llvm/CodeGen/TargetSubtargetInfo.h"
+#include "llvm/InitializePasses.h"
+#include "llvm/PassRegistry.h"
+#include "llvm/Target/RegisterTargetPassConfigCallback.h"
+#include "llvm/Target/TargetMachine.h"
+#include <mutex>
+
+using namespace llvm;
+
+namespace qd {
+
+namespace {
+/// An operation, its form with a move, and the bits of x in `x op y = y`.
+struct Fusion {
+  StringLiteral operation, fused;
+  uint32_t identity;
+};
+constexpr Fusion fusions[] = {
+    {"V_ADD_F32_e64", "V_ADD_F32_dpp", 0x80000000},
+    {"V_MUL_F32_e64", "V_MUL_F32_dpp", 0x3f800000},
+};
+
+/// Operands of the three forms, by LLVM's definitions.
+struct Move {
+  enum { result, old, source, control, rows, banks, bound };
+};
+struct Operation {
+  enum { result, modifiers0, source0, modifiers1, source1, clamp, scale };
+};
+
+/// Behind the last pass that folds copies away.
+class CopyScalars : public MachineFunctionPass {
+public:
+  static char ID;
+  CopyScalars() : MachineFunctionPass(ID) {}
+
+  StringRef getPassName() const override { return "vector operands of DPP additions with carry"; }
+  void getAnalysisUsage(AnalysisUsage &usage) const override {
+    usage.setPreservesCFG();
+    MachineFunctionPass::getAnalysisUsage(usage);
+  }
+  bool runOnMachineFunction(MachineFunction &function) override;
+};
+char CopyScalars::ID = 0;
+
+class FuseMoves : public MachineFunctionPass {
+public:
+  static char ID;
+  FuseMoves() : MachineFunctionPass(ID) {}
+
+  StringRef getPassName() const override { return "DPP moves as part of float operations"; }
+  void getAnalysisUsage(AnalysisUsage &usage) const override {
+    usage.setPreservesCFG();
+    MachineFunctionPass::getAnalysisUsage(usage);
+  }
+  bool runOnMachineFunction(MachineFunction &function) override;
+
+private:
+  bool fuse(MachineInstr &operation, const Fusion &fusion, unsigned fusedOpcode);
+  bool isConstant(Register reg, uint32_t bits) const;
+  bool hasSameLanes(const MachineInstr &from, const MachineInstr &to) const;
+
+  MachineRegisterInfo *registers = nullptr;
+  const TargetInstrInfo *instructions = nullptr;
+  const TargetRegisterInfo *physical = nullptr;
+};
+char FuseMoves::ID = 0;
+} // namespace
+
+/// A register that a move of a constant writes.
+bool FuseMoves::isConstant(Register reg, uint32_t bits) const {
+  const MachineInstr *definition = reg.isVirtual() ? registers->getUniqueVRegDef(reg) : nullptr;
+  return definition && definition->isMoveImmediate() && definition->getOperand(1).isImm() &&
+         uint32_t(definition->getOperand(1).getImm()) == bits;
+}
+
+/// Whether `to` follows in the same block, for the same active lanes.
+bool FuseMoves::hasSameLanes(const MachineInstr &from, const MachineInstr &to) const {
+  if (from.getParent() != to.getParent())
+    return false;
+  // EXEC is the one implicit operand of a move.
+  Register exec = from.implicit_operands().begin()->getReg();
+  for (auto at = std::next(from.getIterator()); at != from.getParent()->end(); ++at) {
+    if (&*at == &to)
+      return true;
+    if (at->modifiesRegister(exec, physical))
+      return false;
+  }
+  return false;
+}
+
+bool FuseMoves::fuse(MachineInstr &operation, const Fusion &fusion, unsigned fusedOpcode) {
+  for (unsigned at : {Operation::modifiers0, Operation::modifiers1, Operation::clamp, Operation::scale})
+    if (!operation.getOperand(at).isImm() || operation.getOperand(at).getImm() != 0)
+      return false;
+  for (bool isSwapped : {false, true}) {
+    const MachineOperand &moved = operation.getOperand(isSwapped ? Operation::source1 : Operation::source0);
+    const MachineOperand &other = operation.getOperand(isSwapped ? Operation::source0 : Operation::source1);
+    if (!moved.isReg() || !other.isReg() || moved.getReg() == other.getReg() || !moved.getReg().isVirtual() ||
+        !other.getReg().isVirtual() || moved.getSubReg() || other.getSubReg() ||
+        !registers->hasOneNonDBGUse(moved.getReg()))
+      continue;
+    MachineInstr *move = registers->getUniqueVRegDef(moved.getReg());
+    if (!move || instructions->getName(move->getOpcode()) != "V_MOV_B32_dpp" ||
+        move->getOperand(Move::bound).getImm() != 0 || !move->getOperand(Move::old).isReg() ||
+        !isConstant(move->getOperand(Move::old).getReg(), fusion.identity) ||
+        registers->getRegClass(other.getReg()) != registers->getRegClass(moved.getReg()) ||
+        !hasSameLanes(*move, operation))
+      continue;
+    auto fused = BuildMI(*operation.getParent(), operation, operation.getDebugLoc(), instructions->get(fusedOpcode),
+                         operation.getOperand(Operation::result).getReg())
+                     .addReg(other.getReg())
+                     .addImm(0)
+                     .addReg(move->getOperand(Move::source).getReg(), /*flags=*/0,
+                             move->getOperand(Move::source).getSubReg())
+                     .addImm(0)
+                     .addReg(other.getReg());
+    for (unsigned at : {Move::control, Move::rows, Move::banks, Move::bound})
+      fused.addImm(move->getOperand(at).getImm());
+    fused->setFlags(operation.getFlags());
+    registers->clearKillFlags(other.getReg());
+    registers->clearKillFlags(move->getOperand(Move::source).getReg());
+    operation.eraseFromParent();
+    move->eraseFromParent();
+    return true;
+  }
+  return false;
+}
+
+bool FuseMoves::runOnMachineFunction(MachineFunction &function) {
+  registers = &function.getRegInfo();
+  instructions = function.getSubtarget().getInstrInfo();
+  physical = function.getSubtarget().getRegisterInfo();
+  bool hasMoves = false;
+  for (MachineBasicBlock &block : function)
+    for (MachineInstr &instruction : block)
+      hasMoves |= instructions->getName(instruction.getOpcode()) == "V_MOV_B32_dpp";
+  if (!hasMoves)
+    return false;
+
+  // Opcodes have no names in LLVM's public headers but those that its tables give.
+  StringMap<unsigned> opcodes;
+  for (unsigned opcode = 0, end = instructions->getNumOpcodes(); opcode != end; ++opcode)
+    if (StringRef name = instructions->getName(opcode); name.ends_with("_F32_dpp"))
+      opcodes[name] = opcode;
+  bool hasChanged = false;
+  for (MachineBasicBlock &block : function)
+    for (MachineInstr &instruction : make_early_inc_range(block))
+      for (const Fusion &fusion : fusions)
+        if (instructions->getName(instruction.getOpcode()) == fusion.operation) {
+          hasChanged |= fuse(instruction, fusion, opcodes.lookup(fusion.fused));
+          break;
+        }
+  return hasChanged;
+}
+
+bool CopyScalars::runOnMachineFunction(MachineFunction &function) {
+  if (!function.getProperties().hasIsSSA())
+    return false;
+  MachineRegisterInfo &registers = function.getRegInfo();
+  const TargetInstrInfo &instructions = *function.getSubtarget().getInstrInfo();
+  bool hasChanged = false;
+  for (MachineBasicBlock &block : function)
+    for (MachineInstr &instruction : block) {
+      StringRef name = instructions.getName(instruction.getOpcode());
+      if (name != "V_ADD_CO_U32_e64_dpp" && name != "V_SUB_CO_U32_e64_dpp" && name != "V_SUBREV_CO_U32_e64_dpp")
+        continue;
+      constexpr unsigned result = 0, source1 = 4;
+      MachineOperand &operand = instruction.getOperand(source1);
+      const TargetRegisterClass *vector = registers.getRegClass(instruction.getOperand(result).getReg());
+      if (!operand.isReg() || (operand.getReg().isVirtual() && !operand.getSubReg() &&
+                               registers.getRegClass(operand.getReg()) == vector))
+        continue;
+      Register copy = registers.createVirtualRegister(vector);
+      BuildMI(block, instruction, instruction.getDebugLoc(), instructions.get(TargetOpcode::COPY), copy)
+          .addReg(operand.getReg(), /*flags=*/0, operand.getSubReg());
+      operand.setReg(copy);
+      operand.setSubReg(0);
+      operand.setIsKill(false);
+      hasChanged = true;
+    }
+  return hasChanged;
+}
+
+void registerAMDGCNFuseMoves() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    PassRegistry &registry = *PassRegistry::getPassRegistry();
+    registry.registerPass(*new PassInfo("DPP moves as part of float operations", "qd-fuse-moves", &FuseMoves::ID,
+                                        callDefaultCtor<FuseMoves>, /*CFGOnly=*/false, /*isAnalysis=*/false),
+                          /*ShouldFree=*/true);
+    registry.registerPass(*new PassInfo("vector operands of DPP additions with carry", "qd-copy-scalars",
+                                        &CopyScalars::ID, callDefaultCtor<CopyScalars>, /*CFGOnly=*/false,
+                                        /*isAnalysis=*/false),
+                          /*ShouldFree=*/true);
+    static RegisterTargetPassConfigCallback callback(
+        [](TargetMachine &machine, PassManagerBase &, TargetPassConfig *config) {
+          if (!machine.getTargetTriple().isAMDGCN())
+            return;
+          auto insertBehind = [&](StringRef name, char &id) {
+            if (const PassInfo *info = PassRegistry::getPassRegistry()->getPassInfo(name))
+              config->insertPass(info->getTypeInfo(), &id);
+          };
+          insertBehind("gcn-dpp-combine", FuseMoves::ID);
+          insertBehind("si-shrink-instructions", CopyScalars::ID);
+        });
+  });
+}
+
+} // namespace qd
