@@ -15,8 +15,8 @@
 //   %r = scf.if FIRST SUBGROUP { %t = qd.load %sums[%lane]   %u = qd.subgroup.reduce add %t }
 //
 // A subgroup of fewer lanes than there are subgroups gives each lane a run of neighbouring results. Few results are
-// loaded by each thread. For all threads, all subgroups do the same for themselves where their lanes suffice; otherwise
-// thread 0 tells them its result.
+// loaded by each thread. For all threads, and on AMD's chips, all subgroups do the same for themselves where their lanes
+// suffice; otherwise thread 0 tells them its result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,18 +97,22 @@ static Values tellAll(const LaneBuilder &at, Operation *user, Value thread, Valu
 }
 
 Values buildReduceSubgroups(const LaneBuilder &at, Operation *user, const Combiner &combiner, Values partial,
-                            bool toAll, Staging &staging) {
+                            bool inAllLanes, bool toAll, Staging &staging) {
   const BlockShape &shape = at.shape;
   Runs runs(shape.getNumSubgroups(), shape.subgroupSize);
   Stage stage = staging.acquire(at, user, ValueRange(partial).getTypes(), runs.getElements());
   if (!stage)
     return {};
   Value thread = ThreadIndexOp::create(at.b, at.loc, at.i32);
-  Value isWriter = at.compare(Predicate::eq, LaneIdOp::create(at.b, at.loc, at.i32), int64_t(0));
+  // On AMD's chips a mask of lanes costs more than a store of all of them to the same place.
+  Value isWriter;
+  if (!inAllLanes || !shape.rowLanes)
+    isWriter = at.compare(Predicate::eq, LaneIdOp::create(at.b, at.loc, at.i32), int64_t(0));
   stage.store(at, partial, at.subgroup(thread), isWriter);
   staging.publish(at, stage);
-  if (toAll && (runs.count <= fewValues || runs.count <= shape.getLeastLanes()))
-    return buildReduceStaged(at, combiner, stage, runs, /*toAll=*/true);
+  // AMD's waves would pay more for a branch around it than for what others than the first do for nothing.
+  if ((toAll || shape.rowLanes) && (runs.count <= fewValues || runs.count <= shape.getLeastLanes()))
+    return buildReduceStaged(at, combiner, stage, runs, toAll);
   Values reduced = buildInFirst(at, thread, partial, [&] {
     return buildReduceStaged(at, combiner, stage, runs, /*toAll=*/false);
   });
@@ -157,8 +161,10 @@ Values buildBlockReduce(const LaneBuilder &at, Operation *user, const Combiner &
   if ((!toAll || shape.isVector) && combiner.getKind() && !values.front().getType().isInteger(1) && !shape.rowLanes &&
       shape.getNumSubgroups() <= mostRows)
     return buildReduceByRows(at, user, combiner, values, toAll, staging);
-  Values partial = buildReduce(at, combiner, values, size);
-  return buildReduceSubgroups(at, user, combiner, partial, toAll, staging);
+  // A row's chain gives all lanes the result.
+  bool inAllLanes = hasRowKind(shape, combiner, values, size);
+  Values partial = inAllLanes ? buildReduceAll(at, combiner, values, size) : buildReduce(at, combiner, values, size);
+  return buildReduceSubgroups(at, user, combiner, partial, inAllLanes, toAll, staging);
 }
 
 } // namespace qd

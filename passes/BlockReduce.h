@@ -17,9 +17,9 @@ namespace qd {
 Values buildBlockReduce(const LaneBuilder &at, mlir::Operation *user, const Combiner &combiner, Values values,
                         bool toAll, Staging &staging);
 
-/// The same of values that the lane 0 of each subgroup has, in a block of several subgroups.
+/// The same of values that the lane 0 of each subgroup has, or all its lanes, in a block of several subgroups.
 Values buildReduceSubgroups(const LaneBuilder &at, mlir::Operation *user, const Combiner &combiner, Values partial,
-                            bool toAll, Staging &staging);
+                            bool inAllLanes, bool toAll, Staging &staging);
 
 } // namespace qd
 

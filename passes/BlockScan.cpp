@@ -155,14 +155,20 @@ Values BlockScan::finish(Values result, ValueRange carry, Value isEmpty, Value i
 /// Selections of values of two words cost more than a few more loads: there the totals stand behind as many values
 /// that change nothing, and a window that ends before the own subgroup's total holds all that counts. The window
 /// starts at an even place, so that loads go in pairs; where it thereby lacks its last total, that is loaded by itself.
+/// AMD's chips load pairs from any place.
 bool BlockScan::hasPads(const Runs &runs) const {
   return combiner.getKind() && !head && own.front().getType().getIntOrFloatBitWidth() > 32 && runs.count > 2 &&
          runs.count <= fewTotals;
 }
 
 Values BlockScan::addUpPadded(const Stage &stage, int32_t pads) {
-  Value start = at.create<arith::AndIOp>(subgroup, int64_t(-2));
   SmallVector<Values> totals;
+  if (at.shape.rowLanes) {
+    for (int32_t i = 0; i < pads; ++i)
+      totals.push_back(stage.load(at, at.create<arith::AddIOp>(subgroup, int64_t(i))));
+    return combineRow(at, combiner, std::move(totals));
+  }
+  Value start = at.create<arith::AndIOp>(subgroup, int64_t(-2));
   for (int32_t i = 0; i < pads; ++i)
     totals.push_back(stage.load(at, at.create<arith::AddIOp>(start, int64_t(i))));
   Value isOdd = at.compare(Predicate::ne, start, subgroup);
@@ -201,7 +207,7 @@ Values BlockScan::scan(bool isExclusive) {
   // Nobody is above the last subgroup, which may have no last lane.
   Runs runs(at.shape.getNumSubgroups() - 1, at.shape.getLeastLanes());
   Values told = total.pack();
-  int32_t pads = hasPads(runs) ? llvm::alignTo(runs.count, 2) : 0;
+  int32_t pads = !hasPads(runs) ? 0 : at.shape.rowLanes ? runs.count : int32_t(llvm::alignTo(runs.count, 2));
   int32_t elements = pads + std::max(runs.getElements(), at.shape.getNumSubgroups());
   Stage stage = staging.acquire(at, user, ValueRange(told).getTypes(), elements);
   if (!stage)

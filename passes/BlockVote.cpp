@@ -6,6 +6,7 @@
 #include "passes/LaneTree.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -22,6 +23,7 @@ Values buildBlockVote(const LaneBuilder &at, Operation *op, Staging &staging) {
   Value predicate = op->getOperand(0);
   bool isCount = isa<BlockSyncCountOp>(op), isAll = isa<BlockSyncAllOp>(op);
   bool isOneSubgroup = at.shape.threads <= size;
+  llvm::SaveAndRestore ordersAll(staging.ordersAllMemory, true);
   if (isOneSubgroup)
     staging.sync(at);
   Value vote;
@@ -34,7 +36,7 @@ Values buildBlockVote(const LaneBuilder &at, Operation *op, Staging &staging) {
   if (isOneSubgroup)
     return vote;
   Combiner combiner(isCount ? Kind::add : isAll ? Kind::andi : Kind::ori);
-  return buildReduceSubgroups(at, op, combiner, vote, /*toAll=*/true, staging);
+  return buildReduceSubgroups(at, op, combiner, vote, /*inAllLanes=*/true, /*toAll=*/true, staging);
 }
 
 } // namespace qd

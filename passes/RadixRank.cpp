@@ -34,6 +34,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -587,6 +588,8 @@ void Ranker::sumColumns() {
 }
 
 Values Ranker::rank() {
+  // What is told of the digits may be read behind the op.
+  llvm::SaveAndRestore ordersAll(staging.ordersAllMemory, bool(digits.bins || digits.prefix));
   isInOrder = at.shape.isVector;
   if (!(isInOrder ? allocateInOrder() : allocate()))
     return {};

@@ -98,7 +98,9 @@ SharedAllocOp Staging::allocate(OpBuilder &builder, Location loc, SharedType typ
 }
 
 void Staging::sync(const LaneBuilder &at) {
-  Operation *sync = BlockSyncOp::create(at.b, at.loc);
+  // Only AMD's chips pay for the order of other memory.
+  Operation *sync = ordersAllMemory || !at.shape.rowLanes ? BlockSyncOp::create(at.b, at.loc).getOperation()
+                                                          : BlockSyncSharedOp::create(at.b, at.loc).getOperation();
   if (taking)
     turnings[*taking].turns.back().lastSync = sync;
   noteSync();

@@ -45,6 +45,8 @@ public:
       : bytes(getSharedBytes(kernel)), kernel(kernel), target(target) {}
 
   int64_t bytes; ///< of all the kernel's shared arrays
+  /// Whether barriers order more than the block's shared memory: those that a kernel asked for do.
+  bool ordersAllMemory = false;
 
   /// What may be unread at a point of the program.
   struct State {
@@ -76,7 +78,6 @@ public:
 
   /// The barrier between the writes of a stage and their reads.
   void publish(const LaneBuilder &at, const Stage &stage);
-  /// A barrier that orders all memory.
   void sync(const LaneBuilder &at);
   void noteSync() { state = {}; }
 

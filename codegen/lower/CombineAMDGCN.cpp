@@ -255,7 +255,7 @@ void Chain::stepAll(const Step &step) {
   case Meet::OtherRow: value = combine(value, otherRow(value, step.control)); return;
   case Meet::OtherHalf:
     return withMoved([&](llvm::Value *word, unsigned) {
-      return b.CreateIntrinsic(Intrinsic::amdgcn_permlane64, {b.getInt32Ty()}, {word});
+      return amdgcn::emitPinned(e, b.CreateIntrinsic(Intrinsic::amdgcn_permlane64, {b.getInt32Ty()}, {word}));
     });
   case Meet::Swizzle:
     return withMoved([&](llvm::Value *word, unsigned) {

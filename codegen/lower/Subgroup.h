@@ -48,6 +48,10 @@ void lowerMemFence(GPUEmitter &e, mlir::Operation *op);
 
 /// The AMDGCN column.
 namespace amdgcn {
+/// The result of a move as it is where it is made: LLVM 22 takes permlane64 and dpp8 for arithmetic, which it carries out
+/// where the result is used, and there lanes that are read may be inactive.
+llvm::Value *emitPinned(GPUEmitter &e, llvm::Value *moved);
+
 void lowerShuffle(GPUEmitter &e, mlir::Operation *op);
 void lowerBroadcast(GPUEmitter &e, mlir::Operation *op);
 void lowerBroadcastFirst(GPUEmitter &e, mlir::Operation *op);

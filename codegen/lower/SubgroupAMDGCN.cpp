@@ -21,10 +21,12 @@ namespace Intrinsic = llvm::Intrinsic;
 namespace qd {
 
 /// An identity that the optimiser cannot look through.
-static llvm::Value *emitOpaque(GPUEmitter &e, llvm::Value *word) {
+static llvm::Value *emitOpaque(GPUEmitter &e, llvm::Value *word, bool isPinned = false) {
   auto *type = llvm::FunctionType::get(word->getType(), {word->getType()}, /*isVarArg=*/false);
-  return e.b.CreateCall(llvm::InlineAsm::get(type, "", "=v,0", /*hasSideEffects=*/false), {word});
+  return e.b.CreateCall(llvm::InlineAsm::get(type, "", "=v,0", /*hasSideEffects=*/isPinned), {word});
 }
+
+llvm::Value *amdgcn::emitPinned(GPUEmitter &e, llvm::Value *moved) { return emitOpaque(e, moved, /*isPinned=*/true); }
 
 /// Only the 64-bit ballot selects on every wave size.
 static llvm::Value *emitBallot(GPUEmitter &e, llvm::Value *predicate) {
@@ -47,7 +49,7 @@ static llvm::Value *emitMove(GPUEmitter &e, LaneMove move, llvm::Value *word, ll
                              {old ? old : poison, word, b.getInt32(move.control), b.getInt32(15), b.getInt32(15),
                               b.getInt1(!old)});
   case LaneInstr::DPP8:
-    return b.CreateIntrinsic(Intrinsic::amdgcn_mov_dpp8, {i32}, {word, b.getInt32(move.control)});
+    return amdgcn::emitPinned(e, b.CreateIntrinsic(Intrinsic::amdgcn_mov_dpp8, {i32}, {word, b.getInt32(move.control)}));
   case LaneInstr::PermLane16:
   case LaneInstr::PermLaneX16:
     return b.CreateIntrinsic(move.instr == LaneInstr::PermLane16 ? Intrinsic::amdgcn_permlane16
@@ -55,7 +57,8 @@ static llvm::Value *emitMove(GPUEmitter &e, LaneMove move, llvm::Value *word, ll
                              {i32},
                              {poison, word, b.getInt32(uint32_t(move.control)), b.getInt32(move.control >> 32),
                               b.getFalse(), b.getFalse()});
-  case LaneInstr::PermLane64: return b.CreateIntrinsic(Intrinsic::amdgcn_permlane64, {i32}, {word});
+  case LaneInstr::PermLane64:
+    return amdgcn::emitPinned(e, b.CreateIntrinsic(Intrinsic::amdgcn_permlane64, {i32}, {word}));
   case LaneInstr::RowSwap: {
     // Of two copies of the value one ends with the lower rows twice, the other with the upper rows.
     Intrinsic::ID id =
@@ -96,7 +99,8 @@ static llvm::Value *emitReadPair(GPUEmitter &e, llvm::Value *value, llvm::Value 
   llvm::Value *crosses = b.CreateXor(emitBallot(e, isUpper), b.getInt64(0xffffffff00000000));
   llvm::Value *fromOther = b.CreateIntrinsic(Intrinsic::amdgcn_inverse_ballot, {b.getInt64Ty()}, {crosses});
   return moveAsWords(e, value, [&](llvm::Value *word) {
-    llvm::Value *swapped = b.CreateIntrinsic(Intrinsic::amdgcn_permlane64, {b.getInt32Ty()}, {word});
+    llvm::Value *swapped =
+        amdgcn::emitPinned(e, b.CreateIntrinsic(Intrinsic::amdgcn_permlane64, {b.getInt32Ty()}, {word}));
     llvm::Value *own = b.CreateIntrinsic(Intrinsic::amdgcn_ds_bpermute, {address, word});
     llvm::Value *other = b.CreateIntrinsic(Intrinsic::amdgcn_ds_bpermute, {address, swapped});
     return b.CreateSelect(fromOther, other, own);

@@ -2,6 +2,7 @@
 """Counts the instructions that collective ops become on AMD chips, and llvm-mca's cycles where it is found.
 
 usage: count.py QDC [--yardstick FILE] [--rows OP,...] [--chips CHIP@LANES,...] [--types TYPE,...] [--tiles] [--keep DIR]
+       count.py QDC --markdown
 
 Each kernel loads one value (or a pair) a thread, does the op and stores the result; what a kernel costs that only
 loads and stores is taken off. A cell is `instructions+nops/cycles`: nops are what only waits for or hints at the
@@ -11,6 +12,8 @@ nops / cycles, `A | B | best | bound`): behind each of our cells then stand its 
 best are marked `>`.
 
 With --tiles, tiles of fewer lanes are compared with the whole wave's cell: at most k / log2(wave) of it, and two more.
+
+With --markdown, the table of docs/amdgpu.md: what each op is made of on every chip.
 """
 import argparse
 import collections
@@ -23,6 +26,8 @@ import tempfile
 
 CHIPS = ["gfx90a@64", "gfx942@64", "gfx1100@32", "gfx1100@64", "gfx1200@32"]
 TYPES = ["f32", "i32", "f64", "i64"]
+ALL_CHIPS = ["gfx906@64", "gfx908@64", "gfx90a@64", "gfx942@64", "gfx950@64", "gfx1030@32", "gfx1100@32", "gfx1151@32",
+             "gfx1200@32", "gfx1201@32", "gfx1030@64", "gfx1100@64", "gfx1151@64", "gfx1200@64", "gfx1201@64"]
 
 KERNEL = """qd.kernel @{name}({params}, %y: !qd.buffer<{out}>) block(256) {{
   %t = qd.thread_index : i32
@@ -45,6 +50,16 @@ def op_text(op, ty, tile):
         "sortkv": f"  %r, %s = qd.subgroup.bitonic_sort_kv %a, %b{clause} : {ty}, i32\n",
         "blockreduce": f"  %r = qd.block.reduce add %a : {ty}\n",
         "blockscan": f"  %r = qd.block.inclusive_scan add %a : {ty}\n",
+        "shuffle": f"  %r = qd.subgroup.shuffle %a, %l : {ty}\n",
+        "uniform": f"  %r = qd.subgroup.shuffle %a, %n : {ty}\n",
+        "xor1": f"  %r = qd.subgroup.shuffle_xor %a, 1 : {ty}\n",
+        "xor4": f"  %r = qd.subgroup.shuffle_xor %a, 4 : {ty}\n",
+        "xor16": f"  %r = qd.subgroup.shuffle_xor %a, 16 : {ty}\n",
+        "xor32": f"  %r = qd.subgroup.shuffle_xor %a, 32 : {ty}\n",
+        "up1": f"  %r = qd.subgroup.shuffle_up %a, 1 : {ty}\n",
+        "down1": f"  %r = qd.subgroup.shuffle_down %a, 1 : {ty}\n",
+        "down4": f"  %r = qd.subgroup.shuffle_down %a, 4 tile(16) : {ty}\n",
+        "broadcast": f"  %r = qd.subgroup.broadcast %a, 5{clause} : {ty}\n",
         "radixrank": f"  %r = qd.block.radix_rank (%a) radix_bits(4) : {ty}\n",
         "radixsort": f"  %r = qd.block.radix_sort (%a) : {ty}\n",
     }[op]
@@ -66,6 +81,11 @@ def kernel(op, ty, tile=None):
         text = "  %r = arith.trunci %a : i64 to i32\n"
         result = "%r"
     stores = f"  qd.store {result}, %y[%t] : !qd.buffer<{out}>\n"
+    if op == "shuffle":
+        params += ", %lanes: !qd.buffer<i32> readonly"
+        loads += "  %l = qd.load %lanes[%t] : !qd.buffer<i32>\n"
+    if op == "uniform":
+        params += ", %n: i32"
     if pair:
         params += ", %v: !qd.buffer<i32> readonly, %z: !qd.buffer<i32>"
         loads += "  %b = qd.load %v[%t] : !qd.buffer<i32>\n"
@@ -220,7 +240,7 @@ def legal(op, ty):
     return not (op == "radixrank" and ty.startswith("f"))
 
 
-def print_counts(args, compiler, yardstick):
+def print_counts(args, yardstick):
     below = equal = above = bound = 0
     for op in args.rows:
         print(f"\n{op:12}" + "".join(f"{c:>30}" for c in args.chips))
@@ -263,6 +283,61 @@ def print_tiles(args):
     print(f"{failed} above")
 
 
+TABLE = [
+    ("shuffle_xor 1", "xor1", "i32", None), ("shuffle_xor 4", "xor4", "i32", None),
+    ("shuffle_xor 16", "xor16", "i32", None), ("shuffle_xor 32", "xor32", "i32", None),
+    ("shuffle_up 1", "up1", "i32", None), ("shuffle_down 1", "down1", "i32", None),
+    ("shuffle_down 4 tile(16)", "down4", "i32", None), ("broadcast 5", "broadcast", "i32", None),
+    ("broadcast 5 tile(16)", "broadcast", "i32", 16), ("shuffle, uniform lane", "uniform", "i32", None),
+    ("shuffle, any lane", "shuffle", "i32", None),
+    ("reduce_all add tile(8) f32", "allreduce", "f32", 8), ("reduce_all add tile(32) f32", "allreduce", "f32", 32),
+    ("reduce_all add f32", "allreduce", "f32", None), ("reduce_all add i64", "allreduce", "i64", None),
+    ("reduce_all add f64", "allreduce", "f64", None), ("inclusive_scan add f32", "scan", "f32", None),
+    ("inclusive_scan add i32", "scan", "i32", None), ("inclusive_scan add f64", "scan", "f64", None),
+    ("exclusive_scan add f32", "exscan", "f32", None), ("block.reduce add f32, 256 threads", "blockreduce", "f32", None),
+    ("block.inclusive_scan add f32, 256 threads", "blockscan", "f32", None),
+]
+
+
+def mnemonics(code):
+    """Instructions but for those that only wait, as the ISA manuals call them."""
+    names = [re.sub(r"_e(32|64)(?=_dpp|$)", "", word) for i in code.ins for word in [i.split()[0]]
+             if not is_nop(i) and not word.startswith(("s_waitcnt", "s_wait_", "s_endpgm"))]
+    return [re.sub(r"(dpp8)?_dpp$", "_dpp", name) for name in names]
+
+
+def label(chips):
+    """Chips by name: families whole where they are."""
+    left, words = list(chips), []
+    for word, family in (("gfx9", [c for c in ALL_CHIPS if c.startswith("gfx9")]),
+                         ("gfx10 to 12 (32)", [c for c in ALL_CHIPS if c.endswith("@32")]),
+                         ("gfx10 to 12 (64)", [c for c in ALL_CHIPS if c.startswith("gfx1") and c.endswith("@64")])):
+        if all(c in left for c in family):
+            words.append(word)
+            left = [c for c in left if c not in family]
+    words += [c.split("@")[0] if c.startswith("gfx9") else "{} ({})".format(*c.split("@")) for c in left]
+    return ", ".join(words)
+
+
+def print_markdown(args):
+    print("| op | chips | instructions | made of |\n| --- | --- | --- | --- |")
+    for title, op, ty, tile in TABLE:
+        groups = {}
+        for chip in args.chips:
+            if op == "xor32" and chip.endswith("@32"):
+                continue
+            extra = {"shuffle": 1}.get(op, 0)
+            net, _, _, code = measure(args.text[chip], op, ty, chip, tile)
+            base = Code(args.text[chip], f"{base_of(op)}_{ty}", 1)
+            left = collections.Counter(mnemonics(code)) - collections.Counter(mnemonics(base))
+            left = {n: k for n, k in left.items() if not n.startswith(("global_load", "s_load", "global_store"))}
+            text = ", ".join(f"{k} {n}" if k > 1 else n for n, k in left.items())
+            groups.setdefault((net - 2 * extra, text), []).append(chip)
+        for (net, text), chips in groups.items():
+            print(f"| {title} | {label(chips)} | {net} | {text} |")
+            title = ""
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("qdc")
@@ -271,10 +346,11 @@ def main():
     parser.add_argument("--chips", default="")
     parser.add_argument("--types", default=",".join(TYPES))
     parser.add_argument("--tiles", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--keep")
     args = parser.parse_args()
     args.rows, args.types = args.rows.split(","), args.types.split(",")
-    args.chips = args.chips.split(",") if args.chips else CHIPS
+    args.chips = args.chips.split(",") if args.chips else ALL_CHIPS if args.markdown else CHIPS
     compiler = Compiler(args.qdc, args.keep)
     yardstick = read_yardstick(args.yardstick) if args.yardstick else {}
     args.text = {}
@@ -282,11 +358,16 @@ def main():
         lanes = int(chip.split("@")[1])
         kernels = [kernel(op, ty) for op in ["copy", "copykv", "copyrank"] + args.rows for ty in args.types
                    if legal(op, ty) and not (op == "copyrank" and ty.startswith("f"))]
+        if args.markdown:
+            kernels = [kernel("copy", ty) for ty in args.types]
+            kernels += [kernel(op, ty, tile) for _, op, ty, tile in TABLE if op != "xor32" or lanes == 64]
         if args.tiles:
             kernels += [kernel(op, ty, 1 << k) for op in ["reduce", "allreduce", "scan", "sortkv"] if op in args.rows
                         for ty in args.types for k in range(1, lanes.bit_length() - 1)]
         args.text[chip] = compiler.compile_all(kernels, chip)
-    print_tiles(args) if args.tiles else print_counts(args, compiler, yardstick)
+    if args.markdown:
+        return print_markdown(args)
+    print_tiles(args) if args.tiles else print_counts(args, yardstick)
 
 
 main()

@@ -280,7 +280,7 @@ TEST(BlockOps, Barriers) {
           EXPECT_TRUE(kernel.isPlain());
           continue;
         }
-        unsigned found = kernel.count("qd.block.sync");
+        unsigned found = kernel.count("qd.block.sync") + kernel.count("qd.block.sync_shared");
         EXPECT_GE(found, 1u);
         EXPECT_LE(found, cost.barriers);
         // Where each subgroup has enough lanes for the results of all, it needs no second one.
