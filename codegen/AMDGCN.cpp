@@ -3,7 +3,6 @@
 #include "codegen/AMDGCN.h"
 
 #include "codegen/AMDGCNCodeObject.h"
-#include "codegen/AMDGCNFuseMoves.h"
 #include "codegen/TargetMachine.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -43,7 +42,6 @@ static const llvm::Target *getLLVMTarget(std::string &error) {
     LLVMInitializeAMDGPUTarget();
     LLVMInitializeAMDGPUTargetMC();
     LLVMInitializeAMDGPUAsmPrinter();
-    registerAMDGCNFuseMoves();
   });
   return TargetRegistry::lookupTarget(Triple(tripleText), error);
 }

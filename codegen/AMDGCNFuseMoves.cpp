@@ -26,8 +26,6 @@
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/InitializePasses.h"
 #include "llvm/PassRegistry.h"
-#include "llvm/Target/RegisterTargetPassConfigCallback.h"
-#include "llvm/Target/TargetMachine.h"
 #include <mutex>
 
 using namespace llvm;
@@ -207,29 +205,25 @@ bool CopyScalars::runOnMachineFunction(MachineFunction &function) {
   return hasChanged;
 }
 
-void registerAMDGCNFuseMoves() {
+template <typename PassType> static void registerPass(StringRef name, StringRef argument) {
+  PassRegistry::getPassRegistry()->registerPass(
+      *new PassInfo(name, argument, &PassType::ID, callDefaultCtor<PassType>, /*CFGOnly=*/false, /*isAnalysis=*/false),
+      /*ShouldFree=*/true);
+}
+
+void addAMDGCNMachinePasses(TargetPassConfig &config) {
+  // LLVM makes inserted passes by their registered constructors.
   static std::once_flag once;
   std::call_once(once, [] {
-    PassRegistry &registry = *PassRegistry::getPassRegistry();
-    registry.registerPass(*new PassInfo("DPP moves as part of float operations", "qd-fuse-moves", &FuseMoves::ID,
-                                        callDefaultCtor<FuseMoves>, /*CFGOnly=*/false, /*isAnalysis=*/false),
-                          /*ShouldFree=*/true);
-    registry.registerPass(*new PassInfo("vector operands of DPP additions with carry", "qd-copy-scalars",
-                                        &CopyScalars::ID, callDefaultCtor<CopyScalars>, /*CFGOnly=*/false,
-                                        /*isAnalysis=*/false),
-                          /*ShouldFree=*/true);
-    static RegisterTargetPassConfigCallback callback(
-        [](TargetMachine &machine, PassManagerBase &, TargetPassConfig *config) {
-          if (!machine.getTargetTriple().isAMDGCN())
-            return;
-          auto insertBehind = [&](StringRef name, char &id) {
-            if (const PassInfo *info = PassRegistry::getPassRegistry()->getPassInfo(name))
-              config->insertPass(info->getTypeInfo(), &id);
-          };
-          insertBehind("gcn-dpp-combine", FuseMoves::ID);
-          insertBehind("si-shrink-instructions", CopyScalars::ID);
-        });
+    registerPass<FuseMoves>("DPP moves as part of float operations", "qd-fuse-moves");
+    registerPass<CopyScalars>("vector operands of DPP additions with carry", "qd-copy-scalars");
   });
+  auto insertBehind = [&](StringRef name, char &id) {
+    if (const PassInfo *info = PassRegistry::getPassRegistry()->getPassInfo(name))
+      config.insertPass(info->getTypeInfo(), &id);
+  };
+  insertBehind("gcn-dpp-combine", FuseMoves::ID);
+  insertBehind("si-shrink-instructions", CopyScalars::ID);
 }
 
 } // namespace qd

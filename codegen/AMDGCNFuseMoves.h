@@ -3,10 +3,14 @@
 #ifndef QD_CODEGEN_AMDGCNFUSEMOVES_H
 #define QD_CODEGEN_AMDGCNFUSEMOVES_H
 
+namespace llvm {
+class TargetPassConfig;
+}
+
 namespace qd {
 
-/// Adds the pass to the code generation of every AMDGCN machine from now on.
-void registerAMDGCNFuseMoves();
+/// Adds the passes to the code generation that `config`, of an AMDGCN machine, is about to set up.
+void addAMDGCNMachinePasses(llvm::TargetPassConfig &config);
 
 } // namespace qd
 

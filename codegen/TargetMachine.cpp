@@ -3,8 +3,13 @@
 #include "codegen/TargetMachine.h"
 
 #include "codegen/AMDGCN.h"
+#include "codegen/AMDGCNFuseMoves.h"
 
 #include "llvm/ADT/SmallString.h"
+#include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LLVMContext.h"
@@ -56,6 +61,27 @@ Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const Target &targe
                                                : createAMDGCNMachine(target, optLevel);
 }
 
+/// As LLVM's addPassesToEmitFile, but with passes of ours for AMDGCN.
+static bool addCodeGenPasses(TargetMachine &machine, legacy::PassManagerBase &passes, raw_pwrite_stream &stream,
+                             CodeGenFileType fileType) {
+  auto &codeGen = static_cast<CodeGenTargetMachineImpl &>(machine);
+  TargetPassConfig *config = codeGen.createPassConfig(passes);
+  auto *moduleInfo = new MachineModuleInfoWrapperPass(&machine);
+  config->setDisableVerify(true);
+  passes.add(config);
+  passes.add(moduleInfo);
+  if (machine.getTargetTriple().isAMDGCN())
+    addAMDGCNMachinePasses(*config);
+  if (config->addISelPasses())
+    return false;
+  config->addMachinePasses();
+  config->setInitialized();
+  if (codeGen.addAsmPrinter(passes, stream, nullptr, fileType, moduleInfo->getMMI().getContext()))
+    return false;
+  passes.add(createFreeMachineFunctionPass());
+  return true;
+}
+
 Expected<std::string> runCodeGenerator(Module &module, TargetMachine &machine, CodeGenFileType fileType) {
   // Without a handler of ours LLVM prints an error and ends the process.
   std::string errors;
@@ -75,7 +101,7 @@ Expected<std::string> runCodeGenerator(Module &module, TargetMachine &machine, C
   SmallString<0> output;
   raw_svector_ostream stream(output);
   legacy::PassManager passes;
-  bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, fileType, /*DisableVerify=*/true);
+  bool unsupported = !addCodeGenPasses(machine, passes, stream, fileType);
   if (!unsupported)
     passes.run(module);
   context.setDiagnosticHandlerCallBack(previousHandler, previousContext);
