@@ -162,11 +162,15 @@ static std::optional<uint64_t> getTurns(scf::ForOp loop) {
   return llvm::divideCeil((upper - lower).getZExtValue(), step.getZExtValue());
 }
 
-/// An op's code in that of an addition.
+/// An op's code in instructions, by the widest registers that there are.
 static unsigned getCodeSize(Operation *op, unsigned lanes) {
+  constexpr unsigned registerBits = 512;
   if (isa<AtomicRMWOp, AtomicCASOp>(op))
     return 4 * lanes;
-  return isa<LoadOp, StoreOp, ShuffleOp>(op) ? 2 : 1;
+  auto store = dyn_cast<StoreOp>(op);
+  Type type = store ? store.getValue().getType() : op->getNumResults() ? op->getResult(0).getType() : Type();
+  unsigned bits = type && type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 1;
+  return std::max(1u, lanes * bits / registerBits);
 }
 
 /// The size of all copies that a block's code would consist of.
@@ -198,7 +202,7 @@ uint64_t KernelEmitter::getSizeOfCopies(Block &block, bool unrollLoops) {
 /// With a copy for each subgroup, places in shared memory and masks are constants, and arrays become registers. Short
 /// code gains too: what a subgroup costs beside its own instructions.
 void KernelEmitter::chooseUnrolling(bool allowed) {
-  constexpr uint64_t maxCopies = 4800, maxCopiesWithoutBarriers = 256;
+  constexpr uint64_t maxCopies = 4800, maxCopiesWithoutBarriers = 1024;
   if (!allowed || suspends)
     return;
   Block &body = kernel.getBodyBlock();

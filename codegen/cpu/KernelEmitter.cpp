@@ -34,7 +34,7 @@ bool mayWait(KernelOp kernel) {
 KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatures features, llvm::Module &module,
                              bool mayUnroll)
     : kernel(kernel), lanes(target.subgroupSize), features(features), module(module), context(module.getContext()),
-      b(context), analysis(kernel, lanes), segments(kernel, /*split=*/kernel.getNumThreads() > int64_t(lanes)),
+      b(context), analysis(kernel, lanes), segments(kernel, analysis, /*split=*/kernel.getNumThreads() > int64_t(lanes)),
       storage(kernel, target) {
   for (const SharedStorage::Piece &piece : storage.getPieces()) {
     sharedBytes = llvm::alignTo(sharedBytes, cpu::sharedAlignment);

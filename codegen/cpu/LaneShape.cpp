@@ -87,6 +87,11 @@ void LaneAnalysis::computePositions() {
   }
 }
 
+bool LaneAnalysis::isUnitStride(Value value) const {
+  const LaneOffsets *offsets = getShape(value).offsets;
+  return offsets && llvm::all_of(llvm::enumerate(*offsets), [](auto at) { return at.value() == int64_t(at.index()); });
+}
+
 bool LaneAnalysis::isDivergent(scf::ForOp op) const {
   return !isUniform(op.getLowerBound()) || !isUniform(op.getUpperBound()) || !isUniform(op.getStep());
 }

@@ -55,6 +55,8 @@ public:
 
   LaneShape getShape(mlir::Value value) const { return shapes.lookup(value); }
   bool isUniform(mlir::Value value) const { return getShape(value).isUniform(); }
+  /// Whether neighbouring lanes have neighbouring numbers.
+  bool isUnitStride(mlir::Value value) const;
   bool isDivergent(mlir::scf::ForOp op) const;
   const ThreadPositions &getPositions(unsigned dim) const { return positions[dim]; }
   /// Dimensions along which the kernel numbers all threads in i32. They must be fewer than 2^31 + 1: the shapes of such

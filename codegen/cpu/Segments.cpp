@@ -79,6 +79,25 @@ static bool isRepeatable(Operation &op, const llvm::DenseSet<Operation *> &repea
   });
 }
 
+/// Whether the op is a loop of loads from consecutive elements that carries nothing.
+bool Segments::walksTogether(Operation &op) const {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  if (!loop || loop.getNumResults() || !canEnter(op))
+    return false;
+  bool loads = false;
+  for (Operation &inner : *loop.getBody()) {
+    if (inner.getNumRegions())
+      return false;
+    auto load = dyn_cast<LoadOp>(inner);
+    if (!load || !isa<BufferType>(load.getArray().getType()))
+      continue;
+    if (load.getIsVolatile() || load.getIndices().size() != 1 || !analysis.isUnitStride(load.getIndices().front()))
+      return false;
+    loads = true;
+  }
+  return loads;
+}
+
 /// Cuts a block at its barriers and at what holds some.
 void Segments::collect(Block &block) {
   auto open = [&] {
@@ -96,7 +115,7 @@ void Segments::collect(Block &block) {
       continue;
     home[&op] = segments.size() - 1;
     segments.back().ops.push_back(&op);
-    if (!holdsBarrier(op))
+    if (!holdsBarrier(op) && !walksTogether(op))
       continue;
     entered.insert(&op);
     steps[&block].back().entered = &op;
@@ -156,7 +175,7 @@ void Segments::connect() {
   kept.assign(allKept.begin(), allKept.end());
 }
 
-Segments::Segments(KernelOp kernel, bool split) {
+Segments::Segments(KernelOp kernel, const LaneAnalysis &analysis, bool split) : analysis(analysis) {
   Block &body = kernel.getBodyBlock();
   for (Operation &op : body)
     splits &= !holdsBarrier(op) || canEnter(op);

@@ -4,6 +4,8 @@
 // the block runs the part before a barrier for all its subgroups, then the next part, and enters what holds barriers
 // (scf.if, scf.for) as a whole. Each part is a plain loop over subgroups that the optimiser knows well, which costs a
 // fraction of resuming coroutines.
+// A loop whose turns read neighbouring elements in all subgroups is entered as a whole too: so the block walks through
+// memory in order, where one subgroup after the other would leap.
 // A value that a later part needs is computed again there if it follows from arguments and thread ids by integer
 // arithmetic alone; otherwise it is kept in memory, one slot a subgroup.
 //
@@ -12,6 +14,7 @@
 #ifndef QD_CODEGEN_CPU_SEGMENTS_H
 #define QD_CODEGEN_CPU_SEGMENTS_H
 
+#include "codegen/cpu/LaneShape.h"
 #include "ir/Dialect.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -38,7 +41,7 @@ public:
   };
 
   /// Without `split` the body is one segment.
-  Segments(KernelOp kernel, bool split);
+  Segments(KernelOp kernel, const LaneAnalysis &analysis, bool split);
 
   /// Whether the block can take all ways to its barriers as a whole.
   bool areSplit() const { return splits; }
@@ -51,6 +54,7 @@ public:
   llvm::ArrayRef<mlir::Value> getKept() const { return kept; }
 
 private:
+  const LaneAnalysis &analysis;
   bool splits = true;
   llvm::SmallVector<Segment> segments;
   llvm::DenseMap<mlir::Block *, llvm::SmallVector<Step, 4>> steps;
@@ -58,6 +62,7 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> home;
   llvm::SmallVector<mlir::Value> kept;
 
+  bool walksTogether(mlir::Operation &op) const;
   void collect(mlir::Block &block);
   void connect();
 };
