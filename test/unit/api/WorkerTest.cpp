@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -75,11 +76,27 @@ protected:
     return line.find("--worker") != std::string::npos;
   }
 
+  static bool hasEnded(pid_t process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    size_t name = line.rfind(')');
+    if (name == std::string::npos)
+      return true;
+    // The other threads may outlive the first one.
+    std::error_code code;
+    std::filesystem::directory_iterator threads("/proc/" + std::to_string(process) + "/task", code);
+    return line.compare(name, 3, ") Z") == 0 && std::distance(begin(threads), end(threads)) <= 1;
+  }
+
   static void endWorkers() {
-    for (pid_t worker : listWorkers())
+    std::vector<pid_t> workers = listWorkers();
+    for (pid_t worker : workers)
       kill(worker, SIGKILL);
-    // Until the sockets of all are closed.
-    usleep(20000);
+    // Their sockets are closed once nobody but us is to hear of their end.
+    for (pid_t worker : workers)
+      while (!hasEnded(worker))
+        usleep(1000);
   }
 
   CompileOptions options;
