@@ -50,7 +50,7 @@ static Values buildBroadcast(const LaneBuilder &at, BlockBroadcastOp op, Staging
   return stage.load(at, at.constant(0));
 }
 
-Values expandBlockOp(Operation *op, const LaneBuilder &at, const Target &target, Staging &staging) {
+Values expandBlockOp(Operation *op, const LaneBuilder &at, Staging &staging) {
   auto reduce = [&](auto reduction, bool toAll) {
     return buildBlockReduce(at, op, Combiner(reduction), reduction.getValues(), toAll, staging);
   };
@@ -70,8 +70,8 @@ Values expandBlockOp(Operation *op, const LaneBuilder &at, const Target &target,
       .Case<BlockSyncAllOp, BlockSyncAnyOp, BlockSyncCountOp>([&](auto) { return buildBlockVote(at, op, staging); })
       .Case<BlockBitonicSortOp, BlockBitonicSortKVOp>(
           [&](auto sort) { return buildBlockSort(at, sort, SortOrder(sort), staging); })
-      .Case([&](BlockRadixRankOp rank) { return buildRadixRank(at, rank, RadixDigits(rank), target, staging); })
-      .Case([&](BlockRadixSortOp sort) { return buildRadixSort(at, sort, target, staging); })
+      .Case([&](BlockRadixRankOp rank) { return buildRadixRank(at, rank, RadixDigits(rank), staging); })
+      .Case([&](BlockRadixSortOp sort) { return buildRadixSort(at, sort, staging); })
       .Default([](Operation *) { return Values(); });
 }
 

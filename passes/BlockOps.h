@@ -18,7 +18,7 @@ namespace qd {
 bool hasBlockExpansion(mlir::Operation *op, const BlockShape &shape, const Target &target);
 
 /// The results of an op of the block. Empty after a diagnostic.
-Values expandBlockOp(mlir::Operation *op, const LaneBuilder &at, const Target &target, Staging &staging);
+Values expandBlockOp(mlir::Operation *op, const LaneBuilder &at, Staging &staging);
 
 } // namespace qd
 

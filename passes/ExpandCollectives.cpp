@@ -375,7 +375,7 @@ LogicalResult Expander::expandOfBlock(Operation *op) {
   int64_t bytesBefore = staging.bytes;
   unsigned syncsBefore = staging.numSyncs;
   Operation *before = op->getPrevNode();
-  Values values = expandBlockOp(op, lanesAt(op->getLoc()), target, staging);
+  Values values = expandBlockOp(op, lanesAt(op->getLoc()), staging);
   if (values.empty())
     return failure();
   if (remarks && deservesRemark(op)) {

@@ -59,8 +59,8 @@ namespace {
 /// Builds the ranks of one op.
 class Ranker {
 public:
-  Ranker(const LaneBuilder &at, Operation *op, const RadixDigits &digits, const Target &target, Staging &staging)
-      : at(at), i(at), op(op), digits(digits), target(target), staging(staging), threads(at.shape.threads),
+  Ranker(const LaneBuilder &at, Operation *op, const RadixDigits &digits, Staging &staging)
+      : at(at), i(at), op(op), digits(digits), staging(staging), threads(at.shape.threads),
         size(at.shape.subgroupSize), subgroups(llvm::divideCeil(threads, size)), numKeys(digits.keys.size()),
         numDigits(1 << digits.numBits) {}
 
@@ -120,7 +120,6 @@ private:
   IntegerBuilder i;
   Operation *op;
   const RadixDigits &digits;
-  const Target &target;
   Staging &staging;
 
   int32_t threads, size, subgroups, numKeys, numDigits;
@@ -619,9 +618,8 @@ Values Ranker::rank() {
   return fromRounds(ranks);
 }
 
-Values buildRadixRank(const LaneBuilder &at, Operation *op, const RadixDigits &digits, const Target &target,
-                      Staging &staging) {
-  return Ranker(at, op, digits, target, staging).rank();
+Values buildRadixRank(const LaneBuilder &at, Operation *op, const RadixDigits &digits, Staging &staging) {
+  return Ranker(at, op, digits, staging).rank();
 }
 
 } // namespace qd

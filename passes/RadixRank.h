@@ -26,8 +26,7 @@ struct RadixDigits {
 };
 
 /// The ranks of the keys. Empty after a diagnostic at `op`.
-Values buildRadixRank(const LaneBuilder &at, mlir::Operation *op, const RadixDigits &digits, const Target &target,
-                      Staging &staging);
+Values buildRadixRank(const LaneBuilder &at, mlir::Operation *op, const RadixDigits &digits, Staging &staging);
 
 } // namespace qd
 

@@ -32,8 +32,8 @@ namespace {
 /// Builds the expansion of one sort.
 class RadixSorter {
 public:
-  RadixSorter(const LaneBuilder &at, BlockRadixSortOp op, const Target &target, Staging &staging)
-      : at(at), i(at), op(op), target(target), staging(staging), order{op.getKeys().front().getType(),
+  RadixSorter(const LaneBuilder &at, BlockRadixSortOp op, Staging &staging)
+      : at(at), i(at), op(op), staging(staging), order{op.getKeys().front().getType(),
                                                                        op.getUnsignedKeys()},
         numKeys(op.getKeys().size()), count(int64_t(at.shape.threads) * numKeys) {}
 
@@ -59,7 +59,6 @@ private:
   const LaneBuilder &at;
   IntegerBuilder i;
   BlockRadixSortOp op;
-  const Target &target;
   Staging &staging;
   KeyOrder order;
   int32_t numKeys;
@@ -160,7 +159,7 @@ Values RadixSorter::pass(ValueRange elements, Value begin, int32_t staticBegin) 
   digits.begin = begin;
   digits.staticBegin = staticBegin;
   digits.reservedBytes = countExchangeBytes(elements);
-  Values ranks = buildRadixRank(at, op, digits, target, staging);
+  Values ranks = buildRadixRank(at, op, digits, staging);
   return ranks.empty() ? Values() : exchange(elements, ranks);
 }
 
@@ -200,8 +199,8 @@ Values RadixSorter::sort() {
   return elements;
 }
 
-Values buildRadixSort(const LaneBuilder &at, BlockRadixSortOp op, const Target &target, Staging &staging) {
-  return RadixSorter(at, op, target, staging).sort();
+Values buildRadixSort(const LaneBuilder &at, BlockRadixSortOp op, Staging &staging) {
+  return RadixSorter(at, op, staging).sort();
 }
 
 } // namespace qd

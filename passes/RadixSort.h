@@ -12,7 +12,7 @@
 namespace qd {
 
 /// The sorted keys, then the values. Empty after a diagnostic at `op`.
-Values buildRadixSort(const LaneBuilder &at, BlockRadixSortOp op, const Target &target, Staging &staging);
+Values buildRadixSort(const LaneBuilder &at, BlockRadixSortOp op, Staging &staging);
 
 } // namespace qd
 
