@@ -153,9 +153,11 @@ static Lowering findLowering(Operation *op, const Target &target) {
     return map;
   }();
   auto row = index.find(op->getName().getStringRef());
-  if (row == index.end() || (row->second.needs & ~target.chip->capabilities))
+  if (row == index.end())
     return nullptr;
-  return target.getBackend() == Backend::NVPTX ? row->second.nvptx : row->second.amdgcn;
+  if (target.getBackend() == Backend::AMDGCN)
+    return row->second.amdgcn;
+  return row->second.needs & ~target.chip->capabilities ? nullptr : row->second.nvptx;
 }
 
 LogicalResult GPUEmitter::emitOp(Operation *op) {

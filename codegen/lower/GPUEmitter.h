@@ -29,7 +29,7 @@ using Lowering = void (*)(GPUEmitter &, mlir::Operation *);
 struct LoweringRow {
   const char *name; ///< the op
   Lowering nvptx, amdgcn;
-  uint32_t needs = 0; ///< Capability bits without which a chip does not have the op
+  uint32_t needs = 0; ///< Capability bits without which a chip of NVIDIA's does not have the op
 };
 
 llvm::ArrayRef<LoweringRow> getIndexLowerings();

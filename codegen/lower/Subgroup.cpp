@@ -44,7 +44,7 @@ llvm::ArrayRef<LoweringRow> getSubgroupLowerings() {
       {"qd.subgroup.match_any", nvptx::lowerMatchAny, nullptr, MatchSync},
       {"qd.subgroup.match_all", nvptx::lowerMatchAll, nullptr, MatchSync},
       {"qd.subgroup.reduce", nullptr, amdgcn::lowerReduce},
-      {"qd.subgroup.reduce_all", nvptx::lowerReduceAll, amdgcn::lowerReduceAll},
+      {"qd.subgroup.reduce_all", nvptx::lowerReduceAll, amdgcn::lowerReduceAll, ReduxSync},
       {"qd.subgroup.inclusive_scan", nullptr, amdgcn::lowerInclusiveScan},
       {"qd.subgroup.lanemask_lt", nvptx::lowerLaneMask, nullptr, LaneMaskRegister},
       {"qd.subgroup.lanemask_le", nvptx::lowerLaneMask, nullptr, LaneMaskRegister},

@@ -34,7 +34,7 @@ TEST(Compile, EveryOutputOfEveryTarget) {
       {"nvptx", "stats", "sm_80"},
       {"nvptx", "stats-json", "\"instructions\""},
       {"nvptx", "qdb", ".target sm_80"},
-      {"amdgcn", "expanded", "qd.subgroup.shuffle_xor"},
+      {"amdgcn", "expanded", "qd.subgroup.reduce_all"},
       {"amdgcn", "llvm", "llvm.amdgcn"},
       {"amdgcn", "asm", ".amdhsa_kernel sum"},
       {"amdgcn", "hsaco", "sum.kd"},
