@@ -314,6 +314,78 @@ LogicalResult KernelEmitter::emitEnteredFor(scf::ForOp op) {
   return success();
 }
 
+/// A loop that lanes leave one after the other: what it hands from round to round, and what each lane leaves with.
+struct KernelEmitter::MaskedLoop {
+  MaskedLoop(KernelEmitter &e, scf::ForOp op) : e(e), op(op) {
+    for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getRegionIterArgs())) {
+      inits.push_back(e.convertTo(init, argument));
+      results.push_back(e.getVector(init));
+    }
+  }
+
+  /// Goes on in the body, where `enters` holds.
+  void enter(llvm::Value *enters) {
+    before = e.b.GetInsertBlock();
+    body = llvm::BasicBlock::Create(e.context, "for", before->getParent());
+    after = llvm::BasicBlock::Create(e.context, "for.end", before->getParent());
+    e.b.CreateCondBr(enters, body, after);
+    e.b.SetInsertPoint(body);
+  }
+
+  llvm::PHINode *phiOf(llvm::Value *init) {
+    llvm::PHINode *phi = e.b.CreatePHI(init->getType(), 2);
+    phi->addIncoming(init, before);
+    return phi;
+  }
+
+  /// What a lane leaves with is kept beside a value that is a scalar inside the loop; a vector serves as both.
+  void carry() {
+    for (auto [i, argument] : llvm::enumerate(op.getRegionIterArgs())) {
+      carried.push_back(phiOf(inits[i]));
+      kept.push_back(e.analysis.getShape(argument).isVarying() ? carried.back() : phiOf(results[i]));
+      e.define(argument, carried.back());
+    }
+  }
+
+  /// The body, for the lanes that are active.
+  LogicalResult emitBody(llvm::Value *active) {
+    llvm::Value *outer = e.mask;
+    e.mask = active;
+    LogicalResult done = e.emitBlock(*op.getBody());
+    e.mask = outer;
+    if (failed(done))
+      return failure();
+    auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
+    for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
+      llvm::Value *next = e.b.CreateSelect(active, e.getVector(value), kept[i]);
+      nextResults.push_back(next);
+      llvm::Value *inside = kept[i] == carried[i] ? next : e.getBase(value);
+      carried[i]->addIncoming(inside, e.b.GetInsertBlock());
+      if (kept[i] != carried[i])
+        kept[i]->addIncoming(next, e.b.GetInsertBlock());
+    }
+    return success();
+  }
+
+  /// Another round where `goesOn` holds; goes on behind the loop.
+  void leave(llvm::Value *goesOn) {
+    llvm::BasicBlock *end = e.b.GetInsertBlock();
+    setLoopHint(e.b.CreateCondBr(goesOn, body, after), op);
+    e.b.SetInsertPoint(after);
+    for (auto [i, result] : llvm::enumerate(op.getResults())) {
+      llvm::PHINode *phi = phiOf(results[i]);
+      phi->addIncoming(nextResults[i], end);
+      e.define(result, phi);
+    }
+  }
+
+  KernelEmitter &e;
+  scf::ForOp op;
+  SmallVector<llvm::Value *> inits, results, nextResults;
+  llvm::BasicBlock *before = nullptr, *body = nullptr, *after = nullptr;
+  SmallVector<llvm::PHINode *> carried, kept;
+};
+
 /// Lanes that start together leave by their bounds alone: the loop turns until the largest one, and a lane's mask is a
 /// comparison that nothing has to wait for.
 LogicalResult KernelEmitter::emitCountedFor(scf::ForOp op) {
@@ -327,61 +399,17 @@ LogicalResult KernelEmitter::emitCountedFor(scf::ForOp op) {
   bounds = freeze(bounds);
   llvm::Value *last = b.CreateIntMaxReduce(bounds, !isUnsigned);
   Counter counter{b, op, last, atLeastOne(b, getBase(op.getStep()))};
-  SmallVector<llvm::Value *> inits, results;
-  for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getRegionIterArgs())) {
-    inits.push_back(convertTo(init, argument));
-    results.push_back(getVector(init));
-  }
-
-  llvm::Function *function = b.GetInsertBlock()->getParent();
-  llvm::BasicBlock *before = b.GetInsertBlock();
-  auto *body = llvm::BasicBlock::Create(context, "for", function);
-  auto *after = llvm::BasicBlock::Create(context, "for.end", function);
-  b.CreateCondBr(counter.enters(lower), body, after);
-  b.SetInsertPoint(body);
-  auto phiOf = [&](llvm::Value *init) {
-    llvm::PHINode *phi = b.CreatePHI(init->getType(), 2);
-    phi->addIncoming(init, before);
-    return phi;
-  };
-  llvm::PHINode *variable = phiOf(lower);
+  MaskedLoop loop(*this, op);
+  loop.enter(counter.enters(lower));
+  llvm::PHINode *variable = loop.phiOf(lower);
   define(op.getInductionVar(), variable);
-  // What a lane leaves with is kept beside a value that is a scalar inside the loop; a vector serves as both.
-  SmallVector<llvm::PHINode *> carried, kept;
-  for (auto [i, argument] : llvm::enumerate(op.getRegionIterArgs())) {
-    carried.push_back(phiOf(inits[i]));
-    kept.push_back(analysis.getShape(argument).isVarying() ? carried.back() : phiOf(results[i]));
-    define(argument, carried.back());
-  }
+  loop.carry();
   llvm::Value *active = isUnsigned ? b.CreateICmpULT(splat(variable), bounds) : b.CreateICmpSLT(splat(variable), bounds);
-  llvm::Value *outer = mask;
-  mask = active;
-  LogicalResult done = emitBlock(*op.getBody());
-  mask = outer;
-  if (failed(done))
+  if (failed(loop.emitBody(active)))
     return failure();
-  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
-  SmallVector<llvm::Value *> nextResults;
-  for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
-    llvm::Value *next = b.CreateSelect(active, getVector(value), kept[i]);
-    nextResults.push_back(next);
-    llvm::Value *inside = kept[i] == carried[i] ? next : getBase(value);
-    carried[i]->addIncoming(inside, b.GetInsertBlock());
-    if (kept[i] != carried[i])
-      kept[i]->addIncoming(next, b.GetInsertBlock());
-  }
   llvm::Value *next = counter.next(variable);
   variable->addIncoming(next, b.GetInsertBlock());
-  llvm::BasicBlock *end = b.GetInsertBlock();
-  setLoopHint(b.CreateCondBr(counter.goesOn(variable, next), body, after), op);
-
-  b.SetInsertPoint(after);
-  for (auto [i, result] : llvm::enumerate(op.getResults())) {
-    llvm::PHINode *phi = b.CreatePHI(results[i]->getType(), 2);
-    phi->addIncoming(results[i], before);
-    phi->addIncoming(nextResults[i], end);
-    define(result, phi);
-  }
+  loop.leave(counter.goesOn(variable, next));
   return success();
 }
 
@@ -391,67 +419,21 @@ LogicalResult KernelEmitter::emitDivergentFor(scf::ForOp op) {
   bool variesInside = analysis.getShape(op.getInductionVar()).isVarying();
   Counter counter{b, op, getVector(op.getUpperBound()), atLeastOne(b, getVector(op.getStep()))};
   llvm::Value *lower = convertTo(op.getLowerBound(), op.getInductionVar());
-  llvm::Value *scalarStep = variesInside ? nullptr : atLeastOne(b, getBase(op.getStep()));
+  llvm::Value *step = variesInside ? counter.step : atLeastOne(b, getBase(op.getStep()));
   llvm::Value *entering = both(mask, freeze(counter.enters(getVector(op.getLowerBound()))));
-  SmallVector<llvm::Value *> inits, results;
-  for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getRegionIterArgs())) {
-    inits.push_back(convertTo(init, argument));
-    results.push_back(getVector(init));
-  }
-
-  llvm::Function *function = b.GetInsertBlock()->getParent();
-  llvm::BasicBlock *before = b.GetInsertBlock();
-  auto *body = llvm::BasicBlock::Create(context, "for", function);
-  auto *after = llvm::BasicBlock::Create(context, "for.end", function);
-  b.CreateCondBr(anyLane(entering), body, after);
-
-  b.SetInsertPoint(body);
-  auto phiOf = [&](llvm::Value *init) {
-    llvm::PHINode *phi = b.CreatePHI(init->getType(), 2);
-    phi->addIncoming(init, before);
-    return phi;
-  };
-  llvm::PHINode *active = phiOf(entering), *variable = phiOf(lower);
+  MaskedLoop loop(*this, op);
+  loop.enter(anyLane(entering));
+  llvm::PHINode *active = loop.phiOf(entering), *variable = loop.phiOf(lower);
   define(op.getInductionVar(), variable);
-  // What a lane leaves with is kept beside a value that is a scalar inside the loop; a vector serves as both.
-  SmallVector<llvm::PHINode *> carried, kept;
-  for (auto [i, argument] : llvm::enumerate(op.getRegionIterArgs())) {
-    carried.push_back(phiOf(inits[i]));
-    kept.push_back(analysis.getShape(argument).isVarying() ? carried.back() : phiOf(results[i]));
-    define(argument, carried.back());
-  }
+  loop.carry();
   llvm::Value *vectorVariable = getVector(op.getInductionVar());
-  llvm::Value *outer = mask;
-  mask = active;
-  LogicalResult done = emitBlock(*op.getBody());
-  mask = outer;
-  if (failed(done))
+  if (failed(loop.emitBody(active)))
     return failure();
-  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
-  SmallVector<llvm::Value *> nextResults;
-  for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
-    llvm::Value *next = b.CreateSelect(active, getVector(value), kept[i]);
-    nextResults.push_back(next);
-    llvm::Value *inside = kept[i] == carried[i] ? next : getBase(value);
-    carried[i]->addIncoming(inside, b.GetInsertBlock());
-    if (kept[i] != carried[i])
-      kept[i]->addIncoming(next, b.GetInsertBlock());
-  }
   llvm::Value *goesOn = counter.goesOn(vectorVariable, counter.next(vectorVariable));
   llvm::Value *staying = both(active, freeze(goesOn));
-  variable->addIncoming(variesInside ? b.CreateAdd(variable, counter.step) : b.CreateAdd(variable, scalarStep),
-                        b.GetInsertBlock());
+  variable->addIncoming(b.CreateAdd(variable, step), b.GetInsertBlock());
   active->addIncoming(staying, b.GetInsertBlock());
-  llvm::BasicBlock *end = b.GetInsertBlock();
-  setLoopHint(b.CreateCondBr(anyLane(staying), body, after), op);
-
-  b.SetInsertPoint(after);
-  for (auto [i, result] : llvm::enumerate(op.getResults())) {
-    llvm::PHINode *phi = b.CreatePHI(results[i]->getType(), 2);
-    phi->addIncoming(results[i], before);
-    phi->addIncoming(nextResults[i], end);
-    define(result, phi);
-  }
+  loop.leave(anyLane(staying));
   return success();
 }
 

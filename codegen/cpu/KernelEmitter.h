@@ -206,6 +206,7 @@ private:
   mlir::LogicalResult emitUniformFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitEnteredIf(mlir::scf::IfOp op);
   mlir::LogicalResult emitEnteredFor(mlir::scf::ForOp op);
+  struct MaskedLoop;
   mlir::LogicalResult emitCountedFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitDivergentFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sys/wait.h>
@@ -47,8 +48,8 @@ int main(int argc, char **argv) {
   source.assign(std::istreambuf_iterator<char>(file), {});
   options.targets = {argv[2]};
   int runs = argc > 3 ? std::atoi(argv[3]) : 101;
-  char folder[] = "/tmp/qdc-bench-XXXXXX";
-  if (runs < 1 || !mkdtemp(folder))
+  std::string folder = std::filesystem::temp_directory_path() / "qdc-bench-XXXXXX";
+  if (runs < 1 || !mkdtemp(folder.data()))
     return 2;
   options.cacheFolder = folder;
   unsetenv("QDC_CACHE");

@@ -12,7 +12,7 @@ import ctypes as c
 import os
 import sys
 import threading
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, TypeVar
 
 from .errors import ArgumentError, LibraryError
 
@@ -229,11 +229,34 @@ def runtime() -> Any:
     return library
 
 
+_Self = TypeVar("_Self")
+
+
 class OfProcess:
     """Has a handle of this process, which no copy and no other process can own."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("a qdc.%s belongs to the process that made it and cannot be copied or pickled" % type(self).__name__)
+
+
+class Owner(OfProcess):
+    """Has a handle that a function of the runtime frees, at the latest when nobody has the object any more."""
+
+    _free = ""  # the function's name
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle and getattr(self, "_library", None):
+            getattr(self._library, self._free)(handle)
 
 
 def encode(text: Any, what: str) -> bytes:

@@ -44,15 +44,18 @@ def _check(library: Any, status: int, kind: Any) -> None:
         raise (ArgumentError if status == _library.INVALID else kind)(text or "the runtime failed without a word")
 
 
-class Device(_library.OfProcess):
+class Device(_library.Owner):
     """Something that kernels run on: "cpu", "interp", "sim:CHIP" ("sim:sm_90", "sim:gfx942", ...), "vulkan", "cuda" or
     "hip", the last three with ":1" and so on for other than the first; "best" is the fastest that is there. `qdc.devices()`
     lists them.
 
     `subgroup_size` is in lanes, 0 for the device's own; `threads` bounds those of the cpu device; `checks` are the
     interpreter's ("all", "none" or a list as in `qdc-run --check`); `blocks` gives resizable kernels their block sizes,
-    and `bind` makes scalar arguments constants, {"n": 1024, "scale.k": 0.5}, which launches then do not pass. Used by many threads at a time; launches of one module wait for each other.
+    and `bind` makes scalar arguments constants, {"n": 1024, "scale.k": 0.5}, which launches then do not
+    pass. Used by many threads at a time; launches of one module wait for each other.
     """
+
+    _free = "qdrtDeviceClose"
 
     def __init__(self, name: str = "cpu", *, subgroup_size: int = 0, opt_level: int = 2, threads: int = 0,
                  checks: Optional[str] = None, blocks: Blocks = None, bind: Bind = None):
@@ -145,17 +148,6 @@ class Device(_library.OfProcess):
     def _check_open(self) -> None:
         if not self._handle:
             raise DeviceError("device '%s' is closed" % self.name)
-
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle and getattr(self, "_library", None):
-            self._library.qdrtDeviceClose(handle)
 
     def __repr__(self) -> str:
         return "<qdc.Device '%s'%s>" % (self.name, "" if self._handle else ", closed")
@@ -303,8 +295,10 @@ class Buffer(_library.OfProcess):
                                                    "" if self._handle else ", closed")
 
 
-class Module(_library.OfProcess):
+class Module(_library.Owner):
     """Kernels that a device has loaded: `module["scale"](n, x, grid=4)`."""
+
+    _free = "qdrtModuleFree"
 
     def __init__(self, device: Device, handle: Any):
         self._handle = handle
@@ -348,17 +342,6 @@ class Module(_library.OfProcess):
             handle, self._handle = self._handle, c.c_void_p()
             if handle:
                 self._library.qdrtModuleFree(handle)
-
-    def __enter__(self) -> Module:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle and getattr(self, "_library", None):
-            self._library.qdrtModuleFree(handle)
 
     def __repr__(self) -> str:
         return "<qdc.Module on '%s': %s>" % (self.device.name, ", ".join(self._kernels))

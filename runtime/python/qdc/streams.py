@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from .device import Buffer, Device, Kernel
 
 
-class _Handle(_library.OfProcess):
+class _Handle(_library.Owner):
     """Something of a device that a function of the runtime frees."""
-
-    _free = ""
 
     def __init__(self, device: Device, make: str, *args: Any):
         self._begin(device)
@@ -51,17 +49,6 @@ class _Handle(_library.OfProcess):
             handle, self._handle = self._handle, c.c_void_p()
             if handle:
                 getattr(self._library, self._free)(handle)
-
-    def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle:
-            getattr(self._library, self._free)(handle)
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
 
 
 def stream_of(device: Device, stream: Optional[Stream]) -> Any:

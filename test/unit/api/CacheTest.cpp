@@ -29,9 +29,8 @@ protected:
     unsetenv("QDC_CACHE");
     unsetenv("QDC_CACHE_DIR");
     unsetenv("QDC_CACHE_SIZE");
-    char name[] = "/tmp/qdc-cache-test-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root = name;
+    root = testing::TempDir() + "qdc-cache-test-XXXXXX";
+    ASSERT_NE(mkdtemp(root.data()), nullptr);
     folder = root + "/cache";
   }
   void TearDown() override {

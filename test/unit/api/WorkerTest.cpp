@@ -22,9 +22,8 @@ namespace {
 class Worker : public testing::Test {
 protected:
   void SetUp() override {
-    char name[] = "/tmp/qdc-worker-test-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder = name;
+    folder = testing::TempDir() + "qdc-worker-test-XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
     options.targets = {"nvptx:sm_90"};
     options.emit = "ptx";
     options.isolate = true;
