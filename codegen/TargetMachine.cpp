@@ -4,9 +4,11 @@
 
 #include "codegen/AMDGCN.h"
 #include "codegen/AMDGCNFuseMoves.h"
+#include "codegen/AMDGCNLiterals.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
+#include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
@@ -75,6 +77,8 @@ static bool addCodeGenPasses(TargetMachine &machine, legacy::PassManagerBase &pa
   if (config->addISelPasses())
     return false;
   config->addMachinePasses();
+  if (machine.getTargetTriple().isAMDGCN())
+    passes.add(createTrimLiteralsPass());
   config->setInitialized();
   if (codeGen.addAsmPrinter(passes, stream, nullptr, fileType, moduleInfo->getMMI().getContext()))
     return false;

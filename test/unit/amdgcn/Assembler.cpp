@@ -17,7 +17,6 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ELFObjectFile.h"
-#include "llvm/Support/Endian.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
@@ -38,18 +37,6 @@ std::string getText(StringRef elf) {
     if (cantFail(file.getSectionName(section)) == ".text")
       return toStringRef(cantFail(file.getSectionContents(section))).str();
   return "";
-}
-
-bool isSameCode(StringRef a, StringRef b) {
-  if (a.size() != b.size())
-    return false;
-  for (size_t i = 0; i + 4 <= a.size(); i += 4) {
-    uint32_t x = support::endian::read32le(a.data() + i), y = support::endian::read32le(b.data() + i);
-    bool isLiteral = (x & 0xffff) == (y & 0xffff) && ((x ^ y) >> 16) == 0xffff && (x >> 16 == 0 || y >> 16 == 0);
-    if (x != y && !isLiteral)
-      return false;
-  }
-  return true;
 }
 
 std::string assemble(StringRef assembly, const qd::Target &target) {

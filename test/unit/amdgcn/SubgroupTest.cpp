@@ -256,14 +256,14 @@ void sweep(const Target &target, const Shape &shape, bool allTypes) {
       return;
   }
 
-  std::unique_ptr<llvm::Module> copy = CloneModule(*module.lowered);
+  std::unique_ptr<llvm::Module> copy = CloneModule(*module.lowered), other = CloneModule(*module.lowered);
   Expected<std::string> object = emitAMDGCN(*copy, target, AMDGCNOutput::Object, {});
   ASSERT_TRUE(bool(object)) << toString(object.takeError());
-  Expected<std::string> assembly = emitAMDGCN(*module.lowered, target, AMDGCNOutput::Assembly, {});
+  Expected<std::string> assembly = emitAMDGCN(*other, target, AMDGCNOutput::Assembly, {});
   ASSERT_TRUE(bool(assembly)) << toString(assembly.takeError());
   std::string assembled = assemble(*assembly, target);
   ASSERT_EQ(assembled.substr(1, 3), "ELF") << target.str() << ": " << assembled.substr(0, 2000);
-  EXPECT_TRUE(isSameCode(getText(assembled), getText(*object))) << target.str();
+  EXPECT_TRUE(getText(assembled) == getText(*object)) << target.str();
 }
 
 class Subgroup : public testing::TestWithParam<Target> {};
