@@ -58,7 +58,7 @@ qdrtStatus readOptions(const qdrtDeviceOptions *given, DeviceOptions &options) {
 qdrtStatus giveBuffer(std::shared_ptr<DeviceState> device, Expected<std::unique_ptr<Buffer>> buffer,
                       qdrtBuffer *handle) {
   if (!buffer)
-    return report(QDRT_FAILED, buffer.error());
+    return report(buffer.error());
   auto state = std::make_shared<BufferState>();
   state->device = std::move(device);
   state->buffer = std::move(*buffer);
@@ -160,13 +160,13 @@ qdrtStatus qdrtDeviceOpen(const char *name, const qdrtDeviceOptions *options, qd
     return status;
   auto opened = Device::open(name ? name : "best", read);
   if (!opened)
-    return report(QDRT_FAILED, opened.error());
+    return report(opened.error());
   auto state = std::make_shared<DeviceState>();
   state->device = std::move(*opened);
   state->properties = state->device->properties();
   auto stream = state->device->createDefaultStream();
   if (!stream)
-    return report(QDRT_FAILED, stream.error());
+    return report(stream.error());
   state->stream = std::move(*stream);
   return give(std::move(state), device);
 }
@@ -262,8 +262,6 @@ qdrtStatus qdrtBufferUpload(qdrtBuffer buffer, uint64_t offset, const void *data
   auto *state = findOpen<BufferState>(buffer);
   if (!state || !hasData(data, bytes))
     return QDRT_INVALID;
-  if (Error error = state->buffer->checkRange("a copy", bytes, offset))
-    return report(QDRT_INVALID, error);
   return finish(state->buffer->upload(data, bytes, offset));
 }
 
@@ -271,8 +269,6 @@ qdrtStatus qdrtBufferDownload(qdrtBuffer buffer, uint64_t offset, void *data, ui
   auto *state = findOpen<BufferState>(buffer);
   if (!state || !hasData(data, bytes))
     return QDRT_INVALID;
-  if (Error error = state->buffer->checkRange("a copy", bytes, offset))
-    return report(QDRT_INVALID, error);
   return finish(state->buffer->download(data, bytes, offset));
 }
 
@@ -280,8 +276,6 @@ qdrtStatus qdrtBufferFill(qdrtBuffer buffer, uint64_t offset, uint32_t value, ui
   auto *state = findOpen<BufferState>(buffer);
   if (!state)
     return QDRT_INVALID;
-  if (Error error = state->buffer->checkRange("a fill", bytes, offset))
-    return report(QDRT_INVALID, error);
   return finish(state->buffer->fill(static_cast<uint8_t>(value), bytes, offset));
 }
 
@@ -290,7 +284,5 @@ qdrtStatus qdrtBufferCopy(qdrtBuffer target, uint64_t targetOffset, qdrtBuffer s
   auto *to = findOpen<BufferState>(target), *from = to ? findOpen<BufferState>(source) : nullptr;
   if (!from)
     return QDRT_INVALID;
-  if (Error error = to->buffer->checkCopy(*from->buffer, bytes, targetOffset, sourceOffset))
-    return report(QDRT_INVALID, error);
   return finish(to->buffer->copyFrom(*from->buffer, bytes, targetOffset, sourceOffset));
 }

@@ -63,10 +63,11 @@ struct GraphState {
 
 /// Sets the text of the thread's error.
 qdrtStatus report(qdrtStatus status, const std::string &text);
-inline qdrtStatus report(qdrtStatus status, const Error &error) { return report(status, error.message()); }
-inline qdrtStatus finish(const Error &error, qdrtStatus status = QDRT_FAILED) {
-  return error ? report(status, error.message()) : QDRT_OK;
+/// Refusals are QDRT_INVALID, other errors QDRT_FAILED.
+inline qdrtStatus report(const Error &error) {
+  return report(error.isRefusal() ? QDRT_INVALID : QDRT_FAILED, error.message());
 }
+inline qdrtStatus finish(const Error &error) { return error ? report(error) : QDRT_OK; }
 
 template <typename State> struct KindOf;
 template <> struct KindOf<DeviceState> { static constexpr HandleKind kind = HandleKind::Device; };
@@ -83,6 +84,7 @@ void reportHandle(HandleKind kind, const void *handle);
 /// Whether the device may be used; reports that it is closed, or another process's.
 bool isOpen(const DeviceState &device);
 inline const DeviceState &deviceOf(const BufferState &state) { return *state.device; }
+inline const DeviceState &deviceOf(const ModuleState &state) { return *state.device; }
 inline const DeviceState &deviceOf(const KernelState &state) { return *state.module->device; }
 inline const DeviceState &deviceOf(const LaunchState &state) { return *state.module->device; }
 inline const DeviceState &deviceOf(const StreamState &state) { return *state.device; }

@@ -65,7 +65,7 @@ qdrtStatus readLaunch(const KernelState &state, const uint32_t grid[3], const qd
     arguments.push_back(*argument);
   }
   auto checked = state.module->module->check(kernel.name, {grid[0], grid[1], grid[2]}, arguments);
-  return checked ? QDRT_OK : report(QDRT_INVALID, checked.error());
+  return checked ? QDRT_OK : report(checked.error());
 }
 
 } // namespace qd::rt::capi
@@ -101,7 +101,7 @@ qdrtStatus qdrtModuleLoad(qdrtDevice device, const void *data, size_t size, cons
     program.name = name;
   auto loaded = owner->device->load(program);
   if (!loaded)
-    return report(QDRT_FAILED, loaded.error());
+    return report(loaded.error());
   auto state = std::make_shared<ModuleState>();
   state->device = std::move(owner);
   state->module = std::move(*loaded);
@@ -141,14 +141,14 @@ const char *qdrtModuleKernelName(qdrtModule module, size_t index) {
 qdrtStatus qdrtModuleGetKernel(qdrtModule module, const char *name, qdrtKernel *kernel) {
   if (!hasPlace(kernel, "the kernel"))
     return QDRT_INVALID;
-  auto owner = share<ModuleState>(module);
+  auto owner = shareOpen<ModuleState>(module);
   if (!owner)
     return QDRT_INVALID;
   if (!name)
     return report(QDRT_INVALID, "the kernel's name is null");
   auto found = owner->module->find(name);
   if (!found)
-    return report(QDRT_INVALID, found.error());
+    return report(found.error());
   uint64_t &handle = owner->kernels[static_cast<size_t>(*found - owner->module->interface().kernels.data())];
   if (!handle) {
     auto state = std::make_shared<KernelState>(KernelState{owner, *found});
@@ -170,7 +170,7 @@ qdrtStatus qdrtKernelOccupancy(qdrtKernel kernel, uint64_t *blocks, uint64_t *mu
     return QDRT_INVALID;
   auto occupancy = state->module->module->occupancy(state->kernel->name);
   if (!occupancy)
-    return report(QDRT_FAILED, occupancy.error());
+    return report(occupancy.error());
   if (blocks)
     *blocks = occupancy->blocks;
   if (multiprocessors)
@@ -220,7 +220,7 @@ qdrtStatus qdrtLaunch(qdrtKernel kernel, const uint32_t grid[3], const qdrtArgum
     return status;
   auto taken = state->module->module->launch(state->kernel->name, {grid[0], grid[1], grid[2]}, read);
   if (!taken)
-    return report(QDRT_FAILED, taken.error());
+    return report(taken.error());
   if (seconds)
     *seconds = *taken;
   return QDRT_OK;

@@ -16,7 +16,7 @@ qdrtStatus make(qdrtDevice device, const char *what, Handle *handle, std::unique
     return QDRT_INVALID;
   Expected<std::unique_ptr<Part>> made = call(*owner->device);
   if (!made)
-    return report(QDRT_FAILED, made.error());
+    return report(made.error());
   auto state = std::make_shared<State>();
   state->device = std::move(owner);
   (*state).*part = std::move(*made);
@@ -33,7 +33,7 @@ Stream *streamOf(qdrtStream handle, const DeviceState &device) {
 
 qdrtStatus tell(const Expected<bool> &answer, int *place) {
   if (!answer)
-    return report(QDRT_FAILED, answer.error());
+    return report(answer.error());
   *place = *answer;
   return QDRT_OK;
 }
@@ -42,7 +42,7 @@ qdrtStatus tell(const Expected<bool> &answer, int *place) {
 template <typename... Parts>
 qdrtStatus addTo(GraphState &graph, const Error &error, const std::shared_ptr<Parts> &...parts) {
   if (error)
-    return report(QDRT_INVALID, error);
+    return report(error);
   (graph.parts.push_back(parts), ...);
   return QDRT_OK;
 }
@@ -66,7 +66,7 @@ qdrtStatus qdrtPrepare(qdrtKernel kernel, const uint32_t grid[3], const qdrtArgu
     return status;
   auto launch = state->module->module->prepare(state->kernel->name, {grid[0], grid[1], grid[2]}, read);
   if (!launch)
-    return report(QDRT_FAILED, launch.error());
+    return report(launch.error());
   result->module = state->module;
   result->launch = std::move(*launch);
   return give(std::move(result), prepared);
@@ -88,7 +88,7 @@ qdrtStatus qdrtPreparedSetArgument(qdrtPrepared prepared, size_t index, const qd
     return report(QDRT_INVALID, text("argument '", kernel.parameters[index].name, "' of kernel '", kernel.name, "' ",
                                      read.message()));
   if (Error error = state->launch->setArgument(index, *read))
-    return report(QDRT_INVALID, error);
+    return report(error);
   state->buffers[index] = std::move(buffer);
   return QDRT_OK;
 }
@@ -99,7 +99,7 @@ qdrtStatus qdrtPreparedSetGrid(qdrtPrepared prepared, const uint32_t grid[3]) {
     return QDRT_INVALID;
   if (!grid)
     return report(QDRT_INVALID, "the grid is null");
-  return finish(state->launch->setGrid({grid[0], grid[1], grid[2]}), QDRT_INVALID);
+  return finish(state->launch->setGrid({grid[0], grid[1], grid[2]}));
 }
 
 qdrtStatus qdrtPreparedLaunch(qdrtPrepared prepared, qdrtStream stream) {
@@ -211,7 +211,7 @@ qdrtStatus qdrtEventElapsed(qdrtEvent start, qdrtEvent end, double *seconds) {
     return QDRT_INVALID;
   auto passed = to->event->since(*from->event);
   if (!passed)
-    return report(QDRT_FAILED, passed.error());
+    return report(passed.error());
   *seconds = *passed;
   return QDRT_OK;
 }

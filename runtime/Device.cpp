@@ -43,12 +43,17 @@ std::vector<std::string> kernelNames(const Interface &interface) {
 
 } // namespace
 
+std::string otherDevice(const Identity *found, const Identity *expected) {
+  auto name = [](const Identity *identity) { return identity ? std::string_view(identity->label) : "no device"; };
+  return text(name(found) == name(expected) ? "another opening of " : "", name(found), ", expected one of ", name(expected));
+}
+
 Error Buffer::checkRange(const char *what, size_t bytes, size_t offset) const {
   if (bytes <= numBytes && offset <= numBytes - bytes)
     return Error::success();
   if (offset)
-    return fail(what, " of ", bytes, " bytes at byte ", offset, " exceeds the buffer of ", numBytes);
-  return fail(what, " of ", bytes, " bytes exceeds the buffer of ", numBytes);
+    return refuse(what, " of ", bytes, " bytes at byte ", offset, " exceeds the buffer of ", numBytes);
+  return refuse(what, " of ", bytes, " bytes exceeds the buffer of ", numBytes);
 }
 
 Error Buffer::upload(const void *data, size_t bytes, size_t offset) {
@@ -75,7 +80,7 @@ Error Buffer::checkCopy(const Buffer &source, size_t bytes, size_t offset, size_
   if (Error error = source.checkRange("a copy", bytes, sourceOffset))
     return error;
   if (&source == this && offset < sourceOffset + bytes && sourceOffset < offset + bytes && bytes)
-    return fail("a copy of ", bytes, " bytes inside a buffer from byte ", sourceOffset, " to byte ", offset,
+    return refuse("a copy of ", bytes, " bytes inside a buffer from byte ", sourceOffset, " to byte ", offset,
                 " overlaps itself");
   return Error::success();
 }
@@ -157,32 +162,38 @@ Argument Argument::pointer(uint64_t address, ElementType type, const std::vector
 
 Error checkArguments(const Kernel &kernel, const std::vector<Argument> &arguments) {
   if (arguments.size() != kernel.parameters.size())
-    return fail("kernel '", kernel.name, "' takes ", kernel.parameters.size(), " arguments, got ",
+    return refuse("kernel '", kernel.name, "' takes ", kernel.parameters.size(), " arguments, got ",
                 arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter &parameter = kernel.parameters[i];
     const Argument &argument = arguments[i];
     std::string where = argumentOf(kernel, parameter);
     if (argument.kind != parameter.kind)
-      return fail(where, " is ", kindName(parameter.kind), ", got ", kindName(argument.kind));
+      return refuse(where, " is ", kindName(parameter.kind), ", got ", kindName(argument.kind));
     if (argument.type != parameter.type)
-      return fail(where, " is of ", elementName(parameter.type), ", got ", elementName(argument.type));
-    if (!parameter.isBuffer())
+      return refuse(where, " is of ", elementName(parameter.type), ", got ", elementName(argument.type));
+    if (!parameter.isBuffer()) {
+      // Bits that a type has not would be cut off by one device and not by the other.
+      size_t bits = argument.type.scalar == ScalarType::I1 ? 1 : 8 * argument.type.bytes();
+      if (bits < 64 && argument.bits >> bits)
+        return refuse(where, " is of ", elementName(parameter.type), ", got ", argument.bits, ", which has more than ", bits,
+                      bits == 1 ? " bit" : " bits");
       continue;
+    }
     if (argument.rank != parameter.rank)
-      return fail(where, " has ", parameter.rank, " dimension", parameter.rank == 1 ? "" : "s", ", got ",
+      return refuse(where, " has ", parameter.rank, " dimension", parameter.rank == 1 ? "" : "s", ", got ",
                   argument.rank);
     size_t needed, end;
     bool sized = argument.count >= 0 &&
                  !__builtin_mul_overflow(static_cast<size_t>(argument.count), argument.type.bytes(), &needed);
     if (!argument.memory) {
       if (!sized || __builtin_add_overflow(needed, argument.address, &end))
-        return fail(where, " is given as ", argument.count, " elements of ", argument.type.bytes(),
+        return refuse(where, " is given as ", argument.count, " elements of ", argument.type.bytes(),
                     " bytes, which no memory has");
       if (!argument.address && needed)
-        return fail(where, " is given as ", argument.count, " elements at a null pointer");
+        return refuse(where, " is given as ", argument.count, " elements at a null pointer");
     } else if (!sized || __builtin_add_overflow(needed, argument.offset, &end) || end > argument.memory->bytes()) {
-      return fail(where, " is given as ", argument.count, " elements of ", argument.type.bytes(), " bytes",
+      return refuse(where, " is given as ", argument.count, " elements of ", argument.type.bytes(), " bytes",
                   argument.offset ? text(" from byte ", argument.offset, " on") : "", ", its buffer has ",
                   argument.memory->bytes(), " bytes");
     }
@@ -192,13 +203,13 @@ Error checkArguments(const Kernel &kernel, const std::vector<Argument> &argument
     align = std::max<size_t>(align, parameter.align);
     uint64_t begin = argument.begin() ? argument.begin() : argument.offset;
     if (begin % align)
-      return fail(where, " begins at an address that is no multiple of ", align, " bytes");
+      return refuse(where, " begins at an address that is no multiple of ", align, " bytes");
   }
   for (size_t i = 0; i < arguments.size(); ++i)
     for (size_t j = 0; j < arguments.size() && kernel.parameters[i].noalias; ++j)
       if (j != i && kernel.parameters[j].isBuffer() && overlap(arguments[i], arguments[j]) &&
           (kernel.parameters[i].mayBeWritten() || kernel.parameters[j].mayBeWritten()))
-        return fail(argumentOf(kernel, kernel.parameters[i]), " is noalias, but shares its buffer with '",
+        return refuse(argumentOf(kernel, kernel.parameters[i]), " is noalias, but shares its buffer with '",
                     kernel.parameters[j].name, "'");
   return Error::success();
 }
@@ -207,19 +218,19 @@ Error checkGrid(const Kernel &kernel, Grid grid, const LaunchLimits &limits, con
   uint32_t extents[3] = {grid.x, grid.y, grid.z};
   for (int i = 0; i < 3; ++i) {
     if (extents[i] == 0)
-      return fail("the grid is ", grid.x, " x ", grid.y, " x ", grid.z, ", expected at least one block in ",
+      return refuse("the grid is ", grid.x, " x ", grid.y, " x ", grid.z, ", expected at least one block in ",
                   "xyz"[i]);
     if (extents[i] > limits.grid[i])
-      return fail("the grid has ", extents[i], " blocks in ", "xyz"[i], ", ", device, " launches at most ",
+      return refuse("the grid has ", extents[i], " blocks in ", "xyz"[i], ", ", device, " launches at most ",
                   limits.grid[i]);
   }
   uint32_t threads = std::max(kernel.blockThreads(), kernel.localSize);
   if (threads > limits.blockThreads)
-    return fail("kernel '", kernel.name, "' has blocks of ", threads, " threads, ", device,
+    return refuse("kernel '", kernel.name, "' has blocks of ", threads, " threads, ", device,
                 " launches at most ", limits.blockThreads);
   uint64_t shared = std::max(kernel.sharedBytes, kernel.dynamicSharedBytes);
   if (shared > limits.sharedBytes)
-    return fail("kernel '", kernel.name, "' needs ", shared, " bytes of shared memory a block, ", device,
+    return refuse("kernel '", kernel.name, "' needs ", shared, " bytes of shared memory a block, ", device,
                 " has ", limits.sharedBytes);
   return Error::success();
 }
@@ -231,7 +242,7 @@ Expected<Occupancy> Module::findOccupancy(const Kernel &) {
 Expected<const Kernel *> Module::find(std::string_view name) const {
   if (const Kernel *kernel = moduleInterface.find(name))
     return kernel;
-  return fail("the module has no kernel '", name, "'", suggestion(name, kernelNames(moduleInterface)));
+  return refuse("the module has no kernel '", name, "'", suggestion(name, kernelNames(moduleInterface)));
 }
 
 Expected<Occupancy> Module::occupancy(std::string_view name) {
@@ -248,9 +259,10 @@ Expected<const Kernel *> Module::check(std::string_view name, Grid grid, const s
     return error;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].memory && arguments[i].memory->owner() != owner())
-      return fail(argumentOf(*kernel, kernel->parameters[i]), " is a buffer of another device than ", deviceName);
+      return refuse(argumentOf(*kernel, kernel->parameters[i]), " is a buffer of ",
+                    otherDevice(arguments[i].memory->owner(), owner()), ", the kernel's");
     if (kernel->parameters[i].isBuffer() && !arguments[i].memory && !takesPointers)
-      return fail(argumentOf(*kernel, kernel->parameters[i]), " is a pointer, ", deviceName, " takes buffers alone");
+      return refuse(argumentOf(*kernel, kernel->parameters[i]), " is a pointer, ", deviceName, " takes buffers alone");
   }
   if (Error error = checkGrid(*kernel, grid, limits, deviceName))
     return error;
@@ -265,7 +277,7 @@ Expected<double> Module::launch(std::string_view name, Grid grid, const std::vec
 }
 
 Expected<std::unique_ptr<Buffer>> Device::wrap(void *, size_t) {
-  return fail(name(), " has no memory that a pointer names: its buffers are allocated");
+  return refuse(name(), " has no memory that a pointer names: its buffers are allocated");
 }
 
 Expected<std::unique_ptr<Device>> Device::open(const std::string &name, const DeviceOptions &options) {
@@ -278,23 +290,23 @@ Expected<std::unique_ptr<Device>> Device::open(const std::string &name, const De
   std::string rest = colon == std::string::npos ? "" : name.substr(colon + 1);
   if (kind == "cpu" || kind == "interp") {
     if (colon != std::string::npos)
-      return fail("device '", name, "' takes nothing after '", kind, "'");
+      return refuse("device '", name, "' takes nothing after '", kind, "'");
     return openHost(name, options);
   }
   if (kind == "sim") {
     if (rest.empty())
-      return fail("device 'sim' needs a chip, as in sim:sm_80 or sim:gfx942");
+      return refuse("device 'sim' needs a chip, as in sim:sm_80 or sim:gfx942");
     return openHost(name, options);
   }
   if (kind != "cuda" && kind != "hip" && kind != "vulkan")
-    return fail("no device is called '", name, "'",
+    return refuse("no device is called '", name, "'",
                 suggestion(kind, {"cpu", "interp", "sim:CHIP", "vulkan", "cuda", "hip", "best"}));
   std::optional<unsigned> index;
   if (colon != std::string::npos) {
     unsigned number = 0;
     auto result = std::from_chars(rest.data(), rest.data() + rest.size(), number);
     if (rest.empty() || result.ec != std::errc() || result.ptr != rest.data() + rest.size())
-      return fail("device '", name, "': '", rest, "' is not a device number");
+      return refuse("device '", name, "': '", rest, "' is not a device number");
     index = number;
   }
   if (kind == "cuda")

@@ -27,17 +27,25 @@ struct Grid {
   uint32_t x = 1, y = 1, z = 1;
 };
 
+/// What all objects of an open device point at, by which they are told from those of others.
+struct Identity {
+  /// The device's name.
+  std::string label;
+};
+
+/// "cuda:1, expected one of cuda:0", for objects of two devices.
+std::string otherDevice(const Identity *found, const Identity *expected);
+
 /// Memory of a device.
 class Buffer {
 public:
-  /// `owner` is one value for all objects of a device, and differs between devices.
-  explicit Buffer(size_t bytes, const void *owner = nullptr) : numBytes(bytes), deviceToken(owner) {}
+  explicit Buffer(size_t bytes, const Identity *owner = nullptr) : numBytes(bytes), identity(owner) {}
   virtual ~Buffer() = default;
   Buffer(const Buffer &) = delete;
   Buffer &operator=(const Buffer &) = delete;
 
   size_t bytes() const { return numBytes; }
-  const void *owner() const { return deviceToken; }
+  const Identity *owner() const { return identity; }
   /// Copies between host memory and the `bytes` bytes of the buffer from byte `offset` on.
   Error upload(const void *data, size_t bytes, size_t offset = 0);
   Error download(void *data, size_t bytes, size_t offset = 0);
@@ -66,7 +74,7 @@ protected:
 
 private:
   size_t numBytes;
-  const void *deviceToken;
+  const Identity *identity;
 };
 
 /// A typed kernel argument.
@@ -163,7 +171,7 @@ public:
   /// What the compiler had to say; "" when nothing.
   const std::string &warnings() const { return moduleWarnings; }
   const std::string &device() const { return deviceName; }
-  const void *owner() const { return deviceToken; }
+  const Identity *owner() const { return identity; }
 
   /// The kernel of that name.
   Expected<const Kernel *> find(std::string_view kernel) const;
@@ -178,9 +186,8 @@ public:
   Expected<Occupancy> occupancy(std::string_view kernel);
 
 protected:
-  /// `owner` as in Buffer.
-  Module(Interface interface, LaunchLimits limits, std::string device, const void *owner, bool takesPointers)
-      : moduleInterface(std::move(interface)), limits(limits), deviceName(std::move(device)), deviceToken(owner),
+  Module(Interface interface, LaunchLimits limits, std::string device, const Identity *owner, bool takesPointers)
+      : moduleInterface(std::move(interface)), limits(limits), deviceName(std::move(device)), identity(owner),
         takesPointers(takesPointers) {}
   /// The arguments fit the kernel's parameters and the grid fits the limits.
   virtual Expected<double> doLaunch(const Kernel &kernel, Grid grid,
@@ -195,7 +202,7 @@ private:
   Interface moduleInterface;
   LaunchLimits limits;
   std::string deviceName;
-  const void *deviceToken;
+  const Identity *identity;
   bool takesPointers;
 };
 

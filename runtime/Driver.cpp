@@ -152,7 +152,7 @@ private:
     uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
     // What the driver does not tell, its cooperative launch checks for itself.
     if (most && blocks > most->total())
-      return fail("the grid has ", blocks, " blocks, ", device, " runs at most ", most->total(), " of kernel '",
+      return refuse("the grid has ", blocks, " blocks, ", device, " runs at most ", most->total(), " of kernel '",
                   kernel.name, "' at once, which waits for its whole grid");
     return Error::success();
   }
@@ -170,6 +170,7 @@ DriverDevice::DriverDevice(DeviceProperties properties, Driver driver, Match mat
   facts.isGpu = facts.takesPointers = true;
   static std::atomic<uint64_t> devices{0};
   this->driver.token = ++devices;
+  this->driver.label = facts.name;
 }
 
 DriverDevice::~DriverDevice() {
@@ -188,7 +189,7 @@ Expected<std::unique_ptr<Buffer>> DriverDevice::allocate(size_t bytes) {
 
 Expected<std::unique_ptr<Buffer>> DriverDevice::wrap(void *pointer, size_t bytes) {
   if (!pointer && bytes)
-    return fail("a buffer of ", bytes, " bytes at a null pointer");
+    return refuse("a buffer of ", bytes, " bytes at a null pointer");
   return std::unique_ptr<Buffer>(
       new DriverBuffer(driver, reinterpret_cast<Driver::Address>(pointer), bytes, /*owned=*/false));
 }

@@ -9,8 +9,9 @@
 
 namespace qd::rt {
 
-/// Status codes are 0 for success. Handles are opaque pointers, addresses of device memory 64-bit numbers.
-struct Driver {
+/// Status codes are 0 for success. Handles are opaque pointers, addresses of device memory 64-bit numbers. An open device
+/// has its own, which is what its objects are told by.
+struct Driver : Identity {
   using Address = uint64_t;
 
   int (*memAlloc)(Address *, size_t) = nullptr;

@@ -1,5 +1,8 @@
 // Errors as values: `Error` is success or one sentence, `Expected<T>` a value or that sentence.
 //
+// An error that is a refusal is the caller's: it handed in what it could have known to be wrong. Others it could not
+// know of.
+//
 // Sentences are lower case without a final period and name what was found, what was expected and for which
 // file, argument or device, so that a caller can print one behind a prefix of its own.
 #ifndef QD_RUNTIME_ERROR_H
@@ -18,9 +21,10 @@ class [[nodiscard]] Error {
 public:
   Error() = default;
   static Error success() { return {}; }
-  static Error failure(std::string sentence) {
+  static Error failure(std::string sentence, bool isRefusal = false) {
     Error error;
     error.sentence = std::move(sentence);
+    error.refused = isRefusal;
     return error;
   }
 
@@ -29,9 +33,11 @@ public:
     assert(sentence && "success has no message");
     return *sentence;
   }
+  bool isRefusal() const { return refused; }
 
 private:
   std::optional<std::string> sentence;
+  bool refused = false;
 };
 
 /// Joins anything that a stream prints to one string.
@@ -43,6 +49,11 @@ template <typename... Parts> std::string text(const Parts &...parts) {
 
 /// A failure whose sentence is the parts joined.
 template <typename... Parts> Error fail(const Parts &...parts) { return Error::failure(text(parts...)); }
+
+/// The same, of what the caller handed in.
+template <typename... Parts> Error refuse(const Parts &...parts) {
+  return Error::failure(text(parts...), /*isRefusal=*/true);
+}
 
 /// A value, or the error that says why there is none.
 template <typename T> class [[nodiscard]] Expected {

@@ -22,7 +22,7 @@ constexpr std::align_val_t bufferAlignment{256};
 class HostBuffer : public Buffer {
 public:
   /// Memory that is `owned` is freed with the buffer.
-  HostBuffer(const void *owner, uint8_t *memory, size_t bytes, bool owned)
+  HostBuffer(const Identity *owner, uint8_t *memory, size_t bytes, bool owned)
       : Buffer(bytes, owner), memory(memory), owned(owned) {}
   ~HostBuffer() override {
     if (owned)
@@ -81,7 +81,7 @@ LaunchLimits hostLimits() {
 
 class HostModule : public Module {
 public:
-  HostModule(const void *owner, const Compiler &compiler, qdcHostModule handle, Interface interface,
+  HostModule(const Identity *owner, const Compiler &compiler, qdcHostModule handle, Interface interface,
              const std::string &device, std::string warnings, uint32_t threads)
       : Module(std::move(interface), hostLimits(), device, owner, /*takesPointers=*/true), compiler(compiler),
         handle(handle), threads(threads) {
@@ -196,10 +196,10 @@ protected:
   Error doWait(Event &) override { return Error::success(); }
 };
 
-class HostDevice : public Device {
+class HostDevice : public Device, private Identity {
 public:
   HostDevice(const Compiler &compiler, const std::string &name, const DeviceOptions &options)
-      : Device(name), compiler(compiler), options(options) {}
+      : Device(name), Identity{name}, compiler(compiler), options(options) {}
 
   std::string description() const override { return "by " + compiler.path; }
 
@@ -227,7 +227,7 @@ public:
 
   Expected<std::unique_ptr<Buffer>> wrap(void *pointer, size_t bytes) override {
     if (!pointer && bytes)
-      return fail("a buffer of ", bytes, " bytes at a null pointer");
+      return refuse("a buffer of ", bytes, " bytes at a null pointer");
     return std::unique_ptr<Buffer>(new HostBuffer(this, static_cast<uint8_t *>(pointer), bytes, /*owned=*/false));
   }
 

@@ -9,7 +9,7 @@ namespace qd::rt {
 
 Error Launch::change(Grid newGrid, std::vector<Argument> newArguments) {
   if (graphs)
-    return fail("the launch of kernel '", launchedKernel.name, "' is part of a graph and cannot be changed");
+    return refuse("the launch of kernel '", launchedKernel.name, "' is part of a graph and cannot be changed");
   auto checked = module.check(launchedKernel.name, newGrid, newArguments);
   if (!checked)
     return checked.error();
@@ -28,7 +28,7 @@ Error Launch::change(Grid newGrid, std::vector<Argument> newArguments) {
 
 Error Launch::setArgument(size_t index, const Argument &argument) {
   if (index >= arguments.size())
-    return fail("kernel '", launchedKernel.name, "' takes ", arguments.size(), " arguments, got one at position ", index);
+    return refuse("kernel '", launchedKernel.name, "' takes ", arguments.size(), " arguments, got one at position ", index);
   std::vector<Argument> changed = arguments;
   changed[index] = argument;
   return change(grid, std::move(changed));
@@ -40,12 +40,12 @@ Error Launch::setGrid(Grid newGrid) { return change(newGrid, arguments); }
 // Streams
 //===----------------------------------------------------------------------===//
 
-Error Stream::checkOwner(const char *what, const void *other) const {
-  return other == deviceToken ? Error::success() : fail(what, " is of another device than the stream");
+Error Stream::checkOwner(const char *what, const Identity *other) const {
+  return other == identity ? Error::success() : refuse(what, " is of ", otherDevice(other, identity), ", the stream's");
 }
 
 Error Stream::launch(Launch &launch) {
-  if (launch.owner() != deviceToken)
+  if (launch.owner() != identity)
     return checkOwner("the launch", launch.owner());
   return doLaunch(launch);
 }
@@ -95,9 +95,9 @@ Error Stream::record(Event &event) {
 
 Error Stream::wait(Event &event) {
   if (!event.isRecorded())
-    return fail("the event was never recorded");
+    return refuse("the event was never recorded");
   // Devices cannot wait for each other: the host does.
-  if (event.owner() != deviceToken)
+  if (event.owner() != identity)
     return event.synchronize();
   return doWait(event);
 }
@@ -106,17 +106,17 @@ Error Stream::wait(Event &event) {
 // Events
 //===----------------------------------------------------------------------===//
 
-Error Event::synchronize() { return recorded ? doSynchronize() : fail("the event was never recorded"); }
+Error Event::synchronize() { return recorded ? doSynchronize() : refuse("the event was never recorded"); }
 
 Expected<bool> Event::hasHappened() {
   if (!recorded)
-    return fail("the event was never recorded");
+    return refuse("the event was never recorded");
   return doHasHappened();
 }
 
 Expected<double> Event::since(Event &start) {
-  if (start.owner() != deviceToken)
-    return fail("the events are of two devices");
+  if (start.owner() != identity)
+    return refuse("the first event is of ", otherDevice(start.owner(), identity), ", the second's");
   if (Error error = start.synchronize())
     return error;
   if (Error error = synchronize())
@@ -134,11 +134,11 @@ Graph::~Graph() {
       --operation.launch->graphs;
 }
 
-Error Graph::add(const Operation &operation, const void *owner) {
-  if (owner != deviceToken)
-    return fail(operation.launch ? "the launch" : "the buffer", " is of another device than the graph");
+Error Graph::add(const Operation &operation, const Identity *owner) {
+  if (owner != identity)
+    return refuse(operation.launch ? "the launch" : "the buffer", " is of ", otherDevice(owner, identity), ", the graph's");
   if (isRecorded)
-    return fail("the graph was launched: nothing can be added to it");
+    return refuse("the graph was launched: nothing can be added to it");
   operations.push_back(operation);
   if (operation.launch)
     ++operation.launch->graphs;
@@ -179,7 +179,7 @@ Error Graph::addCopy(Buffer &target, size_t offset, Buffer &source, size_t sourc
   if (Error error = target.checkCopy(source, bytes, offset, sourceOffset))
     return error;
   if (source.owner() != target.owner())
-    return fail("the buffers of a copy in a graph are of two devices");
+    return refuse("the source is of ", otherDevice(source.owner(), target.owner()), ", the target's");
   Operation operation;
   operation.kind = Operation::Kind::Copy;
   operation.target = &target;
@@ -227,8 +227,8 @@ Error Graph::doLaunch(Stream &stream) {
 }
 
 Error Graph::launch(Stream &stream) {
-  if (stream.owner() != deviceToken)
-    return fail("the graph is of another device than the stream");
+  if (stream.owner() != identity)
+    return refuse("the stream is of ", otherDevice(stream.owner(), identity), ", the graph's");
   if (!isRecorded) {
     if (Error error = record())
       return error;
@@ -250,7 +250,7 @@ Expected<std::unique_ptr<Launch>> Module::prepare(std::string_view name, Grid gr
 }
 
 Expected<std::unique_ptr<Stream>> Device::wrapStream(void *) {
-  return fail(name(), " takes no streams of its driver");
+  return refuse(name(), " takes no streams of its driver");
 }
 
 Expected<std::unique_ptr<Stream>> Device::createDefaultStream() { return createStream(); }

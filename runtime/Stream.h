@@ -25,7 +25,7 @@ public:
   Launch &operator=(const Launch &) = delete;
 
   const Kernel &kernel() const { return launchedKernel; }
-  const void *owner() const { return module.owner(); }
+  const Identity *owner() const { return module.owner(); }
   /// Checks and binds another argument or grid, for launches from now on. Not while it is part of a graph.
   Error setArgument(size_t index, const Argument &argument);
   Error setGrid(Grid grid);
@@ -52,12 +52,12 @@ class Event;
 
 class Stream {
 public:
-  explicit Stream(const void *owner) : deviceToken(owner) {}
+  explicit Stream(const Identity *owner) : identity(owner) {}
   virtual ~Stream() = default;
   Stream(const Stream &) = delete;
   Stream &operator=(const Stream &) = delete;
 
-  const void *owner() const { return deviceToken; }
+  const Identity *owner() const { return identity; }
   Error launch(Launch &launch);
   /// As the functions of Buffer, in the stream's order. Memory of the host is in use until the work has finished.
   Error upload(Buffer &target, size_t offset, const void *data, size_t bytes);
@@ -86,20 +86,20 @@ protected:
   virtual Error doWait(Event &event) = 0;
 
 private:
-  Error checkOwner(const char *what, const void *other) const;
+  Error checkOwner(const char *what, const Identity *other) const;
 
-  const void *deviceToken;
+  const Identity *identity;
 };
 
 /// A point in a stream's work.
 class Event {
 public:
-  explicit Event(const void *owner) : deviceToken(owner) {}
+  explicit Event(const Identity *owner) : identity(owner) {}
   virtual ~Event() = default;
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;
 
-  const void *owner() const { return deviceToken; }
+  const Identity *owner() const { return identity; }
   bool isRecorded() const { return recorded; }
   /// Waits until it has happened, as it was last recorded.
   Error synchronize();
@@ -114,7 +114,7 @@ protected:
 
 private:
   friend class Stream;
-  const void *deviceToken;
+  const Identity *identity;
   bool recorded = false;
 };
 
@@ -122,12 +122,12 @@ private:
 /// the graph is first launched; from then on nothing can be added.
 class Graph {
 public:
-  explicit Graph(const void *owner) : deviceToken(owner) {}
+  explicit Graph(const Identity *owner) : identity(owner) {}
   virtual ~Graph();
   Graph(const Graph &) = delete;
   Graph &operator=(const Graph &) = delete;
 
-  const void *owner() const { return deviceToken; }
+  const Identity *owner() const { return identity; }
   Error addLaunch(Launch &launch);
   Error addUpload(Buffer &target, size_t offset, const void *data, size_t bytes);
   Error addDownload(Buffer &source, size_t offset, void *data, size_t bytes);
@@ -155,9 +155,9 @@ protected:
   std::vector<Operation> operations;
 
 private:
-  Error add(const Operation &operation, const void *owner);
+  Error add(const Operation &operation, const Identity *owner);
 
-  const void *deviceToken;
+  const Identity *identity;
   bool isRecorded = false;
 };
 

@@ -19,7 +19,9 @@ constexpr size_t smallestBuffer = 16;
 class VulkanDevice : public Device {
 public:
   VulkanDevice(const std::string &name, std::unique_ptr<VulkanContext> context, const DeviceOptions &options)
-      : Device(name), context(std::move(context)), options(options) {}
+      : Device(name), context(std::move(context)), options(options) {
+    this->context->label = name;
+  }
 
   std::string description() const override { return context->facts.description(); }
 

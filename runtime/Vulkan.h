@@ -20,7 +20,7 @@ struct VulkanMemory {
   uint8_t *mapped = nullptr;
 };
 
-class VulkanContext {
+class VulkanContext : public Identity {
 public:
   VulkanContext(std::shared_ptr<VulkanInstance> instance, VulkanFacts facts)
       : instance(std::move(instance)), facts(std::move(facts)) {}

@@ -43,13 +43,13 @@ Error VulkanLaunch::setUp() {
     const VulkanMemory &memory = static_cast<VulkanBuffer *>(arguments[i].memory)->storage();
     VkDeviceSize offset = arguments[i].offset;
     if (offset % limits.minStorageBufferOffsetAlignment)
-      return fail("argument '", of.parameters[i].name, "' of kernel '", of.name, "' begins at byte ", offset,
+      return refuse("argument '", of.parameters[i].name, "' of kernel '", of.name, "' begins at byte ", offset,
                   " of its buffer, ", device, " binds at multiples of ", limits.minStorageBufferOffsetAlignment);
     // A kernel that gets none of a buffer's elements may have it whole: nothing lies behind the end.
     if (offset >= memory.bytes)
       offset = 0;
     if (memory.bytes - offset > limits.maxStorageBufferRange)
-      return fail("argument '", of.parameters[i].name, "' of kernel '", of.name, "' has ", memory.bytes - offset,
+      return refuse("argument '", of.parameters[i].name, "' of kernel '", of.name, "' has ", memory.bytes - offset,
                   " bytes, ", device, " binds at most ", limits.maxStorageBufferRange);
     buffers.push_back({memory.buffer, offset, VK_WHOLE_SIZE});
     bindings.push_back(*of.parameters[i].binding);

@@ -43,9 +43,10 @@ QDRT_API uint32_t qdrtApiVersion(void);
 
 typedef enum qdrtStatus {
   QDRT_OK = 0,
-  QDRT_INVALID = 1, /* what the caller handed in: a handle, an argument, a size, options */
+  QDRT_INVALID = 1, /* what the caller handed in: a handle, an object of another device, an argument, a size, options, or a
+                       call that the object's state does not allow */
   QDRT_FAILED = 2   /* what the caller could not know: no such device, no memory, a program that does not compile, a
-                       kernel that failed */
+                       kernel that failed, and whatever a driver says */
 } qdrtStatus;
 
 /* What the calling thread's last call that failed had to say; "" before any failed. Valid until the next one fails. */
@@ -84,13 +85,16 @@ typedef struct qdrtDeviceOptions {
 QDRT_API void qdrtInitDeviceOptionsSized(qdrtDeviceOptions *options, uint32_t structSize);
 #define qdrtInitDeviceOptions(options) qdrtInitDeviceOptionsSized(options, (uint32_t)sizeof(qdrtDeviceOptions))
 
-/* Opens "cpu", "interp", "sim:CHIP" ("sim:sm_90", "sim:gfx942"), "cuda", "hip" or "vulkan", the last three with ":N"
- * for other than the default device; null or "best" for the first that is present of an NVIDIA GPU, an AMD GPU,
+/* Opens a device. A name of no such form and options out of their bounds are QDRT_INVALID; what the machine, its drivers and
+ * the compiler do not have is QDRT_FAILED: a device, a chip, a subgroup size, a check.
+ * Names are "cpu", "interp", "sim:CHIP" ("sim:sm_90", "sim:gfx942"), "cuda", "hip" and "vulkan", the last three with ":N"
+ * for other than the default device, and null or "best" for the first that is present of an NVIDIA GPU, an AMD GPU,
  * another GPU by Vulkan, cpu, Vulkan on a processor. `options` may be null. Freed with qdrtDeviceClose. A device may
  * be opened many times, and many devices at once.
  * On CUDA it shares the device's primary context with the process's other CUDA code. */
 QDRT_API qdrtStatus qdrtDeviceOpen(const char *name, const qdrtDeviceOptions *options, qdrtDevice *device);
-/* Ends the use of a device: what was made of it can still be freed, and any other use of it is an error. */
+/* Ends the use of a device: what was made of it can still be freed and asked for what needs no device (sizes, names,
+ * interfaces), and any other use of it is QDRT_INVALID. */
 QDRT_API void qdrtDeviceClose(qdrtDevice device);
 
 /* Numbers that a device does not tell are 0. Strings live as long as the device. */
@@ -129,7 +133,7 @@ typedef struct qdrtBuffer_ *qdrtBuffer;
 /* Memory of the device with any content; 0 bytes are allowed. Freed with qdrtBufferFree. */
 QDRT_API qdrtStatus qdrtBufferAllocate(qdrtDevice device, uint64_t bytes, qdrtBuffer *buffer);
 /* A buffer of memory that stays the caller's and must outlive it, without a copy: of the host for cpu, interp and sim,
- * of the GPU for CUDA and HIP (a CUdeviceptr of any allocator). Vulkan refuses. Freed with qdrtBufferFree. */
+ * of the GPU for CUDA and HIP (a CUdeviceptr of any allocator). QDRT_INVALID on Vulkan. Freed with qdrtBufferFree. */
 QDRT_API qdrtStatus qdrtBufferWrap(qdrtDevice device, void *pointer, uint64_t bytes, qdrtBuffer *buffer);
 QDRT_API void qdrtBufferFree(qdrtBuffer buffer);
 
@@ -172,8 +176,8 @@ QDRT_API const char *qdrtModuleKernelName(qdrtModule module, size_t index);
 /* A kernel by its name. The handle belongs to the module, is never freed, and ends with the module's. */
 QDRT_API qdrtStatus qdrtModuleGetKernel(qdrtModule module, const char *name, qdrtKernel *kernel);
 
-/* How many blocks of a kernel run at the same time: `blocks` on each of `multiprocessors`. Fails on devices that do not
- * tell. Either pointer may be null. */
+/* How many blocks of a kernel run at the same time: `blocks` on each of `multiprocessors`. QDRT_FAILED on devices that do
+ * not tell. Either pointer may be null. */
 QDRT_API qdrtStatus qdrtKernelOccupancy(qdrtKernel kernel, uint64_t *blocks, uint64_t *multiprocessors);
 
 /* ---- launches ----------------------------------------------------------------------------------- */
@@ -203,7 +207,7 @@ typedef struct qdrtArgument {
   uint32_t lanes;      /* of elements that are vectors; 0 or 1 for scalars */
   uint32_t rank;       /* dimensions of a buffer, 1 to 3; 0 for 1 */
   int64_t extents[3];  /* elements by dimension, rows first; they stand row by row without gaps */
-  uint64_t bits;       /* a scalar's bits, zero-extended: see qdrtScalar functions below */
+  uint64_t bits;       /* a scalar's bits; those above its type's are 0: see qdrtScalar functions below */
   qdrtBuffer buffer;
   uint64_t offset;     /* bytes; a multiple of what the parameter is aligned to, on Vulkan also of what its driver asks */
   void *pointer;
@@ -251,7 +255,7 @@ QDRT_API void qdrtPreparedFree(qdrtPrepared prepared);
 
 QDRT_API qdrtStatus qdrtStreamCreate(qdrtDevice device, qdrtStream *stream);
 /* A CUstream or hipStream_t of this process (PyTorch's, CuPy's), which stays the caller's and must belong to the
- * device's context. Other devices refuse. Waiting for streams that do not wait for the legacy default stream is the
+ * device's context. QDRT_INVALID on other devices. Waiting for streams that do not wait for the legacy default stream is the
  * caller's: the calls of section "buffers" and qdrtLaunch do not. */
 QDRT_API qdrtStatus qdrtStreamWrap(qdrtDevice device, void *native, qdrtStream *stream);
 /* Work that it was given is still carried out. */
@@ -277,7 +281,7 @@ QDRT_API qdrtStatus qdrtStreamFill(qdrtStream stream, qdrtBuffer buffer, uint64_
 
 /* ---- events ------------------------------------------------------------------------------------- */
 
-/* A point in a stream's work. Asking for one that was never recorded is an error. */
+/* A point in a stream's work. Asking for one that was never recorded is QDRT_INVALID. */
 typedef struct qdrtEvent_ *qdrtEvent;
 
 QDRT_API qdrtStatus qdrtEventCreate(qdrtDevice device, qdrtEvent *event);
