@@ -1,13 +1,16 @@
-//===- MemoryTest.cpp - memory returns after compiles -------------------------------------------------------------------===//
+//===- MemoryTest.cpp - memory returns after compiles, signals stay --------------------------------------------------------===//
 
 #include "Kernels.h"
 
 #include "compiler/qdc.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <string>
+#include <thread>
 #include <unistd.h>
 
 using namespace qd;
@@ -39,6 +42,29 @@ TEST(Memory, OfCompiles) {
     double before = measureMiB();
     compileMany(target, 1000, count);
     EXPECT_LT(measureMiB(), before * 1.1) << target;
+  }
+}
+
+/// What is allocated and not freed: a compile that leaves even a few bytes behind would add up in a host that lives long.
+TEST(Memory, NothingStaysAllocated) {
+  constexpr size_t most = 1 << 10;
+  for (const char *target : {"nvptx", "amdgcn", "spirv", "cpu"}) {
+    // What the allocator holds for a thread counts as allocated until the thread ends.
+    std::thread(compileMany, target, 0, 30).join();
+    size_t before = mallinfo2().uordblks;
+    std::thread(compileMany, target, 1000, 60).join();
+    EXPECT_LT(mallinfo2().uordblks, before + most) << target;
+  }
+}
+
+/// The host's signals are its own, also after a link, for which LLVM would install handlers.
+TEST(Memory, SignalsStayTheHosts) {
+  compileMany("amdgcn", 1, 1);
+  for (int signal = 1; signal < SIGRTMIN; ++signal) {
+    struct sigaction action;
+    if (sigaction(signal, nullptr, &action) == 0) {
+      EXPECT_EQ(action.sa_handler, SIG_DFL) << strsignal(signal);
+    }
   }
 }
 
