@@ -228,6 +228,8 @@ Error checkGrid(const Kernel &kernel, Grid grid, const LaunchLimits &limits, con
   if (threads > limits.blockThreads)
     return refuse("kernel '", kernel.name, "' has blocks of ", threads, " threads, ", device,
                 " launches at most ", limits.blockThreads);
+  if (uint64_t row = uint64_t(grid.x) * kernel.block[0]; row > limits.gridThreads)
+    return fail("the grid has ", row, " threads in x, ", device, " launches at most ", limits.gridThreads);
   uint64_t shared = std::max(kernel.sharedBytes, kernel.dynamicSharedBytes);
   if (shared > limits.sharedBytes)
     return refuse("kernel '", kernel.name, "' needs ", shared, " bytes of shared memory a block, ", device,

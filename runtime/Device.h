@@ -137,6 +137,8 @@ struct LaunchLimits {
   std::array<uint64_t, 3> grid = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
   uint32_t blockThreads = 1024;
   uint64_t sharedBytes = UINT64_MAX;
+  /// Threads of a grid in x.
+  uint64_t gridThreads = UINT64_MAX;
 };
 
 /// What a device is. Numbers that it does not tell are 0.

@@ -30,30 +30,31 @@ public:
 
 protected:
   Error doUpload(const void *data, size_t bytes, size_t offset) override {
-    driver.enter();
-    int code = driver.copyToDevice(memory + offset, data, bytes);
     // The driver may return when it has read the data; streams that do not wait for the default one would not see it.
-    return driverStatus(driver, "copy to the device", code ? code : driver.streamSynchronize(nullptr));
+    return run("copy to the device", [&] { return driver.copyToDevice(memory + offset, data, bytes); });
   }
   Error doDownload(void *data, size_t bytes, size_t offset) override {
-    driver.enter();
-    return driverStatus(driver, "copy from the device", driver.copyToHost(data, memory + offset, bytes));
+    return driverStatus(driver, "copy from the device",
+                        driver.runWaiting([&] { return driver.copyToHost(data, memory + offset, bytes); }));
   }
   Error doFill(uint8_t value, size_t bytes, size_t offset) override {
-    driver.enter();
-    if (int code = driver.fill(memory + offset, value, bytes))
-      return driverStatus(driver, "fill memory of the device", code);
-    // The driver does not wait for it.
-    return driverStatus(driver, "fill memory of the device", driver.streamSynchronize(nullptr));
+    return run("fill memory of the device", [&] { return driver.fill(memory + offset, value, bytes); });
   }
   Error doCopyFrom(Buffer &source, size_t bytes, size_t offset, size_t sourceOffset) override {
-    driver.enter();
-    if (int code = driver.copyOnDevice(memory + offset, source.address() + sourceOffset, bytes))
-      return driverStatus(driver, "copy on the device", code);
-    return driverStatus(driver, "copy on the device", driver.streamSynchronize(nullptr));
+    return run("copy on the device", [&] {
+      return driver.copyOnDevice(memory + offset, source.address() + sourceOffset, bytes);
+    });
   }
 
 private:
+  /// Waits for what the driver need not have finished when the call returns.
+  template <typename Call> Error run(const char *what, Call &&call) {
+    return driverStatus(driver, what, driver.runWaiting([&] {
+      int code = call();
+      return code ? code : driver.streamSynchronize(nullptr);
+    }));
+  }
+
   const Driver &driver;
   Driver::Address memory;
   bool owned;
@@ -68,9 +69,8 @@ public:
     moduleWarnings = std::move(warnings);
   }
   ~DriverModule() override {
-    driver.enter();
     // Kernels of it may be under way on streams.
-    driver.synchronize();
+    driver.runWaiting([&] { return driver.synchronize(); });
     driver.moduleUnload(handle);
   }
 
@@ -133,9 +133,8 @@ private:
 
   /// The kernel, with the shared memory that its launches will ask for.
   Expected<void *> findFunction(const Kernel &kernel) {
-    driver.enter();
     void *function = nullptr;
-    if (int code = driver.moduleGetFunction(&function, handle, kernel.name.c_str()))
+    if (int code = driver.run([&] { return driver.moduleGetFunction(&function, handle, kernel.name.c_str()); }))
       return fail("the ", device, " module has no kernel '", kernel.name, "': ", driver.statusText(code));
     if (kernel.dynamicSharedBytes > defaultSharedBytes && driver.functionSetAttribute)
       if (int code = driver.functionSetAttribute(function, maxDynamicSharedAttribute,
@@ -179,10 +178,9 @@ DriverDevice::~DriverDevice() {
 }
 
 Expected<std::unique_ptr<Buffer>> DriverDevice::allocate(size_t bytes) {
-  driver.enter();
   Driver::Address address = 0;
   // Drivers refuse empty allocations; a kernel may still be given an empty buffer.
-  if (int code = driver.memAlloc(&address, bytes ? bytes : 1))
+  if (int code = driver.run([&] { return driver.memAlloc(&address, bytes ? bytes : 1); }))
     return fail(name(), " has no memory for a buffer of ", bytes, " bytes: ", driver.statusText(code));
   return std::unique_ptr<Buffer>(new DriverBuffer(driver, address, bytes, /*owned=*/true));
 }
@@ -195,10 +193,9 @@ Expected<std::unique_ptr<Buffer>> DriverDevice::wrap(void *pointer, size_t bytes
 }
 
 Expected<std::unique_ptr<Stream>> DriverDevice::createStream() {
-  driver.enter();
   void *handle = nullptr;
   // Without flags it waits for the default stream and the default stream for it.
-  if (int code = driver.streamCreate(&handle, 0))
+  if (int code = driver.run([&] { return driver.streamCreate(&handle, 0); }))
     return driverStatus(driver, "create a stream", code);
   return std::unique_ptr<Stream>(new DriverStream(driver, handle, /*owned=*/true));
 }
@@ -210,9 +207,8 @@ Expected<std::unique_ptr<Stream>> DriverDevice::wrapStream(void *native) {
 Expected<std::unique_ptr<Stream>> DriverDevice::createDefaultStream() { return wrapStream(nullptr); }
 
 Expected<std::unique_ptr<Event>> DriverDevice::createEvent() {
-  driver.enter();
   auto event = std::make_unique<DriverEvent>(driver);
-  if (int code = event->create())
+  if (int code = driver.run([&] { return event->create(); }))
     return driverStatus(driver, "create an event", code);
   return std::unique_ptr<Event>(std::move(event));
 }
@@ -222,8 +218,7 @@ Expected<std::unique_ptr<Graph>> DriverDevice::createGraph() {
 }
 
 Error DriverDevice::synchronize() {
-  driver.enter();
-  return driverStatus(driver, "wait for the device", driver.synchronize());
+  return driverStatus(driver, "wait for the device", driver.runWaiting([&] { return driver.synchronize(); }));
 }
 
 Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
@@ -238,12 +233,13 @@ Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
   // PTX is text: it must end in NUL.
   std::vector<uint8_t> image = std::move(variant->image);
   image.push_back(0);
-  driver.enter();
   void *handle = nullptr;
   char log[16384] = "";
   int jitOptions[2] = {driver.errorLogOption, driver.errorLogSizeOption};
   void *values[2] = {log, reinterpret_cast<void *>(sizeof log)};
-  int code = driver.moduleLoad(&handle, image.data(), driver.errorLogOption ? 2 : 0, jitOptions, values);
+  int code = driver.run([&] {
+    return driver.moduleLoad(&handle, image.data(), driver.errorLogOption ? 2 : 0, jitOptions, values);
+  });
   if (code) {
     log[sizeof log - 1] = 0;
     return fail("the driver of ", name(), " refuses the code for ", variant->arch, " in '", program.name,

@@ -6,6 +6,7 @@
 #include "runtime/Device.h"
 
 #include <functional>
+#include <shared_mutex>
 
 namespace qd::rt {
 
@@ -63,17 +64,31 @@ struct Driver : Identity {
   int enter() const;
   /// The same, but trusts the thread: for calls that fail where another device is current, and are then tried again
   /// after `enter`.
-  void stay() const;
-  /// Runs a call of the hot path so.
-  template <typename Call> int call(Call &&call) const {
-    stay();
-    int code = call();
-    if (code && code != notReady) {
-      enter();
-      code = call();
-    }
-    return code;
+  int stay() const;
+  /// Runs a call with the device current.
+  template <typename Call> int run(Call &&call) const {
+    int code = enter();
+    return code ? code : call();
   }
+  /// Runs a call of the hot path, on an object that belongs to the device.
+  template <typename Call> int call(Call &&call) const {
+    int code = stay();
+    if (!code)
+      code = call();
+    return code && !isOfWork(code) ? run(call) : code;
+  }
+  /// Runs a call that waits by itself, while no graph is recorded if that would end the recording.
+  template <typename Call> int runWaiting(Call &&call) const {
+    return run([&] {
+      if (!waitingEndsCaptures)
+        return call();
+      std::shared_lock<std::shared_mutex> lock(captures);
+      return call();
+    });
+  }
+
+  /// Whether a status is a query's no, or tells of work that was given before: another try would lose it.
+  static bool isOfWork(int code) { return code == notReady || (code >= 700 && code != contextIsDestroyed); }
 
   /// What `enter` does.
   std::function<int()> makeCurrent;
@@ -83,6 +98,7 @@ struct Driver : Identity {
   uint64_t token = 0;
   /// The status of a query whose answer is no.
   static constexpr int notReady = 600;
+  static constexpr int contextIsDestroyed = 709;
   /// Gives the device up.
   std::function<void()> release;
   /// A status in words.
@@ -91,6 +107,16 @@ struct Driver : Identity {
   int errorLogOption = 0, errorLogSizeOption = 0;
   /// 0 where the driver does not tell.
   unsigned multiprocessors = 0;
+
+  // Where HIP is not as CUDA is.
+  /// Streams and graphs that are destroyed live on until their work has finished.
+  bool outlivesHandles = true;
+  /// Recording a graph holds cooperative launches back, as it does others.
+  bool capturesCooperative = true;
+  /// A call that waits for the device ends the recordings of all threads.
+  bool waitingEndsCaptures = false;
+  /// Held by who records a graph, and shared by calls that would end the recording.
+  static std::shared_mutex captures;
 };
 
 class DriverDevice : public Device {

@@ -94,6 +94,9 @@ protected:
   Error doWait(Event &event) override;
 
 private:
+  /// The thread's device says which default stream is meant.
+  template <typename Call> int call(Call &&call) { return handle ? driver.call(call) : driver.run(call); }
+
   const Driver &driver;
   void *handle;
   bool owned;

@@ -10,8 +10,17 @@ namespace qd::rt {
 
 namespace {
 
-// Values of the HIP interface, fixed by its ABI: what it says on a machine without an AMD GPU.
-enum : int { errorNoDevice = 100, errorInvalidDevice = 101, attributeMultiprocessors = 63 };
+// Values of the HIP interface, fixed by its ABI since version 5.
+enum : int {
+  // What it says on a machine without an AMD GPU.
+  errorNoDevice = 100,
+  errorInvalidDevice = 101,
+  attributeMaxGridX = 29,
+  attributeMaxThreads = 56,
+  attributeMultiprocessors = 63,
+  attributeMaxShared = 74,
+  attributeWarpSize = 87,
+};
 
 struct Hip {
   int (*init)(unsigned);
@@ -19,6 +28,7 @@ struct Hip {
   int (*setDevice)(int);
   int (*deviceProperties)(void *, int);
   int (*deviceAttribute)(int *, int, int) = nullptr;
+  int (*deviceMemory)(size_t *, int) = nullptr;
   const char *(*errorName)(int);
   const char *(*errorString)(int);
   Driver driver;
@@ -90,6 +100,13 @@ Expected<Hip> loadHip() {
   (void)library->get(driver.graphDestroy, "hipGraphDestroy");
   (void)library->get(driver.executableDestroy, "hipGraphExecDestroy");
   (void)library->get(hip.deviceAttribute, "hipDeviceGetAttribute");
+  (void)library->get(hip.deviceMemory, "hipDeviceTotalMem");
+  // What hipStreamDestroy does to unfinished work is left open, and graphs are not said to outlive their handles.
+  driver.outlivesHandles = false;
+  // ROCm has releases in which a cooperative launch on a stream that is recorded is carried out instead, and in all of
+  // them copies and waits without a stream end the recordings of all threads.
+  driver.capturesCooperative = false;
+  driver.waitingEndsCaptures = true;
   if (int code = hip.init(0)) {
     bool none = code == errorNoDevice || code == errorInvalidDevice;
     return fail("the HIP runtime ", none ? "finds no AMD GPU: " : "does not start: ", hip.statusText(code));
@@ -105,8 +122,24 @@ struct Facts {
   std::string name;
   /// "gfx90a:sramecc+:xnack-".
   std::string chip;
+  /// Numbers that the driver does not tell are 0.
+  unsigned multiprocessors = 0;
+  uint32_t lanes = 0;
+  size_t memory = 0;
+  LaunchLimits limits;
 
-  std::string description() const { return text(name, ", ", chip); }
+  /// Chips with waves of 32 run those of 64 too.
+  uint32_t mostLanes() const { return lanes ? 64 : 0; }
+  std::string description() const {
+    std::string words = text(name, ", ", chip);
+    if (multiprocessors)
+      words += text(", ", multiprocessors, " multiprocessors");
+    if (memory)
+      words += text(", ", memory >> 20, " MiB");
+    if (lanes)
+      words += text(", subgroups of ", lanes, lanes < mostLanes() ? text(" or ", mostLanes()) : "");
+    return words;
+  }
 };
 
 Expected<Facts> factsOf(const Hip &hip, int index) {
@@ -124,6 +157,26 @@ Expected<Facts> factsOf(const Hip &hip, int index) {
   if (at == std::string_view::npos)
     return fail("hip:", index, " does not tell its chip");
   facts.chip = rest.data() + at;
+
+  auto attribute = [&](int which) {
+    int value = 0;
+    return hip.deviceAttribute && !hip.deviceAttribute(&value, which, index) && value > 0 ? static_cast<unsigned>(value)
+                                                                                          : 0u;
+  };
+  facts.multiprocessors = attribute(attributeMultiprocessors);
+  if (unsigned lanes = attribute(attributeWarpSize); lanes == 32 || lanes == 64)
+    facts.lanes = lanes;
+  if (hip.deviceMemory && hip.deviceMemory(&facts.memory, index))
+    facts.memory = 0;
+  // Dispatches count threads by 32 bits.
+  facts.limits.gridThreads = UINT32_MAX;
+  for (int i = 0; i < 3; ++i)
+    if (unsigned limit = attribute(attributeMaxGridX + i))
+      facts.limits.grid[i] = limit;
+  if (unsigned limit = attribute(attributeMaxThreads))
+    facts.limits.blockThreads = limit;
+  if (unsigned limit = attribute(attributeMaxShared))
+    facts.limits.sharedBytes = limit;
   return facts;
 }
 
@@ -141,19 +194,25 @@ DeviceResult openHip(std::optional<unsigned> index, const DeviceOptions &options
   auto facts = factsOf(*hip, static_cast<int>(number));
   if (!facts)
     return facts.error();
+  if (uint32_t asked = options.subgroupSize; asked && facts->lanes && asked != facts->lanes && asked != facts->mostLanes())
+    return fail(name, " has subgroups of ", facts->lanes,
+                facts->lanes < facts->mostLanes() ? text(" or ", facts->mostLanes()) : "", ", not ", asked);
 
   Driver driver = hip->driver;
   driver.makeCurrent = [setDevice = hip->setDevice, number] { return setDevice(static_cast<int>(number)); };
   driver.statusText = [hip = *hip](int code) { return hip.statusText(code); };
-  int multiprocessors = 0;
-  if (hip->deviceAttribute && !hip->deviceAttribute(&multiprocessors, attributeMultiprocessors, static_cast<int>(number)))
-    driver.multiprocessors = static_cast<unsigned>(multiprocessors);
+  driver.multiprocessors = facts->multiprocessors;
   std::string chip = facts->chip;
   DeviceProperties properties;
   properties.name = name;
   properties.description = facts->description();
   properties.target = "amdgcn:" + chip.substr(0, chip.find(':'));
+  properties.smallestSubgroup = facts->lanes;
+  properties.largestSubgroup = facts->mostLanes();
+  properties.defaultSubgroup = options.subgroupSize ? options.subgroupSize : facts->lanes;
   properties.multiprocessors = driver.multiprocessors;
+  properties.memoryBytes = facts->memory;
+  properties.limits = facts->limits;
   uint32_t lanes = options.subgroupSize;
   return std::unique_ptr<Device>(new DriverDevice(
       std::move(properties), std::move(driver), [chip, lanes](const Bundle &bundle) { return matchHip(bundle, chip, lanes); }, options));

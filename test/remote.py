@@ -111,4 +111,5 @@ def main():
     print({device: len(lines) for device, lines in commands.items()})
 
 
-main()
+if __name__ == "__main__":
+    main()

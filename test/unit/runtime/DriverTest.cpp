@@ -174,7 +174,7 @@ TEST(HipTest, TheChipIsFoundInTheRecord) {
   ASSERT_TRUE(dlopen(FAKE_HIP, RTLD_NOW | RTLD_LOCAL)) << dlerror();
   auto device = Device::open("hip");
   ASSERT_TRUE(device) << device.message();
-  EXPECT_EQ((*device)->description(), "gfx-free name, gfx90a:sramecc+:xnack-");
+  EXPECT_EQ((*device)->description(), "gfx-free name, gfx90a:sramecc+:xnack-, 10 multiprocessors");
 }
 
 } // namespace

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Execution tests on the stand-in for libamdhip64, from the code object to what a kernel wrote.
+
+usage: execution.py --bin FOLDER --double LIBRARY [--all] [FILE.qir...]
+
+The first and the last launch that each file asks for, each on another chip and wave, or with --all every one on all of
+them. Examples are compiled to bundles before and run as a program that ships them would; what stands in test/ is compiled
+where it runs. A process that misuses HIP's interface, or leaves memory or handles behind, is a failure.
+"""
+import argparse
+import glob
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.dirname(HERE))
+import executors  # noqa: E402
+import remote  # noqa: E402
+import run  # noqa: E402
+
+# Chips, and waves that they are asked for. The first machine's other device must not matter.
+CHIPS = [("gfx942:sramecc+:xnack-", 64), ("gfx1100", 32), ("gfx90a:sramecc+:xnack-", 64), ("gfx1030", 64), ("gfx1200", 32),
+         ("gfx1030", 32), ("gfx1100", 64), ("gfx1200", 64)]
+FOLDERS = ["test/ops", "test/launch", "test/faults", "docs/examples"]
+
+
+def executor(chip, lanes, double):
+    """Through the second of two devices, so that every call must reach the right one."""
+    other = "gfx1100" if chip.startswith("gfx9") else "gfx942"
+    env = {"LD_LIBRARY_PATH": os.path.dirname(double), "QDC_COMPILER_LIBRARY": double, "QD_HIP_STRICT": "1",
+           "QD_HIP_DEVICES": other + "," + chip}
+    return executors.Executor("hip:1", lanes, ["--subgroup-size=%d" % lanes], env)
+
+
+def applies(chosen, chip, lanes):
+    """A line leaves out what it leaves out of sim."""
+    device = "sim:" + chip.split(":")[0]
+    names = {"sim", device, "%s@%d" % (device, lanes), "hip"}
+    if "only" in chosen and not names & set(chosen["only"].split(",")):
+        return False
+    if names & set(chosen.get("except", "").split(",")):
+        return False
+    return "sizes" not in chosen or str(lanes) in chosen["sizes"].split(",")
+
+
+def choose(path, turn):
+    """(line, chip, lanes) of a file: its first and last line, on the next chip that the line takes."""
+    lines = list(remote.run_lines(path))
+    for number in sorted({0, len(lines) - 1} if lines else set()):
+        for step in range(len(CHIPS)):
+            chip, lanes = CHIPS[(next(turn) if step == 0 else step) % len(CHIPS)]
+            if applies(lines[number][0], chip, lanes):
+                yield lines[number], chip, lanes
+                break
+
+
+def choose_all(path, turn):
+    for line in remote.run_lines(path):
+        for chip, lanes in CHIPS:
+            if applies(line[0], chip, lanes):
+                yield line, chip, lanes
+
+
+def bundle(qdc, path, chip, lanes, folder):
+    target = "amdgcn:%s@%d" % (chip.split(":")[0], lanes)
+    output = os.path.join(folder, os.path.basename(path) + ".qdb")
+    subprocess.run([qdc, path, "-target=" + target, "-o", output], check=True)
+    return output
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--double", required=True)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("files", nargs="*")
+    options = parser.parse_args()
+    files = options.files or [path for folder in FOLDERS for path in sorted(glob.glob(os.path.join(ROOT, folder, "*.qir")))]
+    turn = itertools.count()
+    launches = failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for path in files:
+            for (_, arguments), chip, lanes in (choose_all if options.all else choose)(path, turn):
+                where = executor(chip, lanes, os.path.abspath(options.double))
+                program, words = path, arguments
+                if os.sep + "examples" + os.sep in path:
+                    program = bundle(os.path.join(options.bin, "qdc"), path, chip, lanes, folder)
+                    where.env["QD_HIP_BUNDLES"] = program
+                failure = run.run(os.path.join(options.bin, "qdc-run"), where, [program] + words)
+                launches += 1
+                if failure:
+                    failures += 1
+                    print("FAILED: %s on %s in waves of %d: %s\n  %s" % (
+                        os.path.relpath(path, ROOT), chip, lanes, " ".join(words), failure.replace("\n", "\n  ")))
+    print("%d launches, %d failures" % (launches, failures))
+    return not launches or failures
+
+
+if __name__ == "__main__":
+    sys.exit(main())
