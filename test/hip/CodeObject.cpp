@@ -67,7 +67,7 @@ Expected<StringRef> findMetadata(const Elf &elf) {
       if (note.getName() == "AMDGPU" && note.getType() == ELF::NT_AMDGPU_METADATA)
         found = note.getDescAsStringRef(part.p_align);
     if (error)
-      return std::move(error);
+      return error;
   }
   if (found.empty())
     return fail("has no metadata");
@@ -179,7 +179,7 @@ Expected<CodeObject> readCodeObject(const void *image) {
   if (!elf)
     return fail("is not little-endian");
   if (Error error = readTarget(*elf, code))
-    return std::move(error);
+    return error;
   auto metadata = findMetadata(*elf);
   if (!metadata)
     return metadata.takeError();
@@ -195,7 +195,7 @@ Expected<CodeObject> readCodeObject(const void *image) {
     if (!kernel)
       return kernel.takeError();
     if (Error error = checkDescriptor(*elf, *kernel))
-      return std::move(error);
+      return error;
     code.kernels.push_back(std::move(*kernel));
   }
   return code;
