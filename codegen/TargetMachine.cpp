@@ -5,6 +5,7 @@
 #include "codegen/AMDGCN.h"
 #include "codegen/AMDGCNFuseMoves.h"
 #include "codegen/AMDGCNLiterals.h"
+#include "codegen/X86MaskReads.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
@@ -63,7 +64,7 @@ Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const Target &targe
                                                : createAMDGCNMachine(target, optLevel);
 }
 
-/// As LLVM's addPassesToEmitFile, but with passes of ours for AMDGCN.
+/// As LLVM's addPassesToEmitFile, but with passes of ours for AMDGCN and x86.
 static bool addCodeGenPasses(TargetMachine &machine, legacy::PassManagerBase &passes, raw_pwrite_stream &stream,
                              CodeGenFileType fileType) {
   auto &codeGen = static_cast<CodeGenTargetMachineImpl &>(machine);
@@ -74,6 +75,8 @@ static bool addCodeGenPasses(TargetMachine &machine, legacy::PassManagerBase &pa
   passes.add(moduleInfo);
   if (machine.getTargetTriple().isAMDGCN())
     addAMDGCNMachinePasses(*config);
+  if (machine.getTargetTriple().isX86())
+    addX86MachinePasses(*config);
   if (config->addISelPasses())
     return false;
   config->addMachinePasses();

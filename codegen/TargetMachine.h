@@ -1,6 +1,7 @@
 //===- TargetMachine.h - LLVM's side of a chip ---------------------------------------===//
 //
-// Purpose: makes the LLVM target machine of an NVPTX or AMDGCN target, and runs its code generator.
+// Purpose: makes the LLVM target machine of an NVPTX or AMDGCN target, and runs the code generator of any
+// machine.
 //
 //===----------------------------------------------------------------------===//
 

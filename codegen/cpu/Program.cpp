@@ -9,6 +9,7 @@
 
 #include "codegen/HostProgram.h"
 #include "codegen/Interface.h"
+#include "codegen/TargetMachine.h"
 #include "codegen/cpu/KernelEmitter.h"
 #include "codegen/cpu/Native.h"
 #include "codegen/cpu/Reports.h"
@@ -16,8 +17,6 @@
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
-#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cfenv>
@@ -88,17 +87,16 @@ FailureOr<std::string> emitCPUText(ModuleOp module, const Target &target, const 
       return failure();
   cpu::optimise(code, **machine, options.optLevel, facts.hasCoroutines);
 
-  llvm::SmallString<0> text;
-  llvm::raw_svector_ostream stream(text);
   if (form == CPUText::LLVM) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
     code.print(stream, nullptr);
-    return text.str().str();
+    return text;
   }
-  llvm::legacy::PassManager passes;
-  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
-    return module.emitError() << "this machine's backend prints no assembly";
-  passes.run(code);
-  return text.str().str();
+  llvm::Expected<std::string> assembly = runCodeGenerator(code, **machine, llvm::CodeGenFileType::AssemblyFile);
+  if (!assembly)
+    return module.emitError() << llvm::toString(assembly.takeError());
+  return std::move(*assembly);
 }
 
 //===----------------------------------------------------------------------===//
@@ -251,10 +249,12 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> CPUProgram::makeObject(Kerne
       return llvm::MemoryBuffer::getMemBufferCopy(*code);
   }
   cpu::optimise(*kernel.module, *machine, options.optLevel, kernel.facts.hasCoroutines);
-  auto object = llvm::orc::SimpleCompiler(*machine)(*kernel.module);
-  if (object && options.store)
-    options.store->store(key, (*object)->getBuffer());
-  return object;
+  llvm::Expected<std::string> object = runCodeGenerator(*kernel.module, *machine, llvm::CodeGenFileType::ObjectFile);
+  if (!object)
+    return object.takeError();
+  if (options.store)
+    options.store->store(key, *object);
+  return llvm::MemoryBuffer::getMemBufferCopy(*object);
 }
 
 void CPUProgram::compile(Kernel &kernel, StringRef name) {
