@@ -86,6 +86,9 @@ template <unsigned W> Real<W> buildTimesExpOfSquare(Sum<W> factor, Real<W> x);
 /// The logarithm of 2^exponent * (u.high + u.low), where u.high is a normal number.
 template <unsigned W> Real<W> buildLogOfSum(Sum<W> u, Int<W> exponent);
 
+/// x*y + z, rounded once, to nearest or to odd: then a narrower format can be rounded to in turn.
+template <unsigned W> Real<W> buildFma(Real<W> x, Real<W> y, Real<W> z, bool toOdd);
+
 template <unsigned W> Real<W> buildExp(Real<W> x);
 template <unsigned W> Real<W> buildExp2(Real<W> x);
 template <unsigned W> Real<W> buildExpM1(Real<W> x);

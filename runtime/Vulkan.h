@@ -63,6 +63,10 @@ public:
   Error fillMapped(const VulkanMemory &target, uint8_t value, size_t bytes, size_t offset);
   Error copy(const VulkanMemory &target, size_t offset, const VulkanMemory &source, size_t sourceOffset, size_t bytes);
 
+  /// Whether the device's Fma of floats of 32 or 64 bits rounds once. Asked for the first time it runs a kernel; `name`
+  /// is for messages.
+  bool fuses(uint32_t width, const std::string &name);
+
   std::shared_ptr<VulkanInstance> instance;
   VulkanFacts facts;
   VulkanFeatures features;
@@ -93,6 +97,10 @@ private:
   /// Guards `recordPool`, whose command buffers live as their users want.
   std::mutex recordMutex;
   VkCommandPool recordPool = VK_NULL_HANDLE;
+
+  /// Guards what is known of fusing.
+  std::mutex fusedMutex;
+  std::optional<bool> fused32, fused64;
 
   /// Guards what `run` and staged copies use.
   std::recursive_mutex runMutex;

@@ -41,6 +41,7 @@ enum : uint32_t {
   opNoLine = 317,
   opExecutionModeId = 331,
   storageWorkgroup = 4,
+  decorationSpecId = 1,
   modelGLCompute = 5,
   modeLocalSize = 17,
   modeDenormPreserve = 4459,
@@ -83,6 +84,8 @@ Expected<SpirvSummary> summarizeSpirv(const std::vector<uint8_t> &bytes) {
       auto *name = reinterpret_cast<const char *>(operands + 2);
       summary.entryPoints.push_back({std::string(name, strnlen(name, (numOperands - 2) * 4)), {}});
       entryIds.push_back(operands[1]);
+    } else if (opcode == opDecorate && numOperands == 3 && operands[1] == decorationSpecId) {
+      summary.constants.push_back(operands[2]);
     } else if (opcode == opExecutionMode && numOperands >= 2) {
       uint32_t mode = operands[1];
       if (mode == modeLocalSize && numOperands == 5) {
@@ -170,17 +173,17 @@ std::vector<uint32_t> keepKernel(const std::vector<uint32_t> &words, std::string
       body = &bodies[instruction.words[2]];
     (body ? *body : head).push_back(instruction);
   }
-  // A function that is no kernel may be called by one: such a module, which is not of our making, stays whole.
-  if (!wanted || others.empty() || bodies.size() != others.size() + 1 || !bodies.count(*wanted))
+  if (!wanted || others.empty() || !bodies.count(*wanted))
     return words;
 
   std::set<uint32_t> used, dropped = others;
-  for (const Instruction &instruction : bodies[*wanted])
-    used.insert(instruction.words + 1, instruction.words + instruction.length);
-  for (uint32_t other : others)
-    for (const Instruction &instruction : bodies[other])
-      if (uint32_t result = resultInBody(instruction.words))
+  for (const auto &[function, instructions] : bodies)
+    for (const Instruction &instruction : instructions) {
+      if (!others.count(function))
+        used.insert(instruction.words + 1, instruction.words + instruction.length);
+      else if (uint32_t result = resultInBody(instruction.words))
         dropped.insert(result);
+    }
   for (const Instruction &instruction : head)
     if (instruction.opcode == opVariable && instruction.length >= 4 && instruction.words[3] == storageWorkgroup &&
         !used.count(instruction.words[2]))
@@ -209,8 +212,10 @@ std::vector<uint32_t> keepKernel(const std::vector<uint32_t> &words, std::string
     if (!dropped.count(subject))
       keep(instruction);
   }
-  for (const Instruction &instruction : bodies[*wanted])
-    keep(instruction);
+  for (const auto &[function, instructions] : bodies)
+    if (!others.count(function))
+      for (const Instruction &instruction : instructions)
+        keep(instruction);
   return result;
 }
 

@@ -24,6 +24,8 @@ struct SpirvSummary {
   std::vector<uint32_t> capabilities;
   std::vector<EntryPoint> entryPoints;
   std::vector<FloatControl> floatControls;
+  /// The numbers of specialization constants. Ours ask whether the device fuses floats of so many bits.
+  std::vector<uint32_t> constants;
 
   const EntryPoint *find(std::string_view name) const;
 };
@@ -37,7 +39,8 @@ Expected<SpirvSummary> summarizeSpirv(const std::vector<uint8_t> &bytes);
 std::vector<uint32_t> keepSubnormals(const std::vector<uint32_t> &words, const std::function<bool(uint32_t)> &offers);
 
 /// A module with one of its kernels alone: drivers count the shared arrays of all, NVIDIA's up to the loss of the
-/// device. A module that holds nothing else, or functions that are no kernels, is returned as it is.
+/// device. Functions that are no kernels stay, as kernels call them. A module that holds nothing else is returned as it
+/// is.
 std::vector<uint32_t> keepKernel(const std::vector<uint32_t> &words, std::string_view name);
 
 /// Whether a kernel says all that a Vulkan launch needs: bindings, offsets inside the block, alignment.

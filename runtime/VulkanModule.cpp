@@ -149,6 +149,17 @@ Error VulkanModule::createPipeline(const Kernel &kernel, VulkanPipeline &pipelin
                 ")");
   AtExit destroyShader([&] { vk.DestroyShaderModule(context.device, shader, nullptr); });
 
+  std::vector<VkSpecializationMapEntry> constants;
+  std::vector<VkBool32> fused;
+  for (uint32_t width : code.constants) {
+    if (width != 32 && width != 64)
+      continue;
+    constants.push_back({width, static_cast<uint32_t>(fused.size() * sizeof(VkBool32)), sizeof(VkBool32)});
+    fused.push_back(context.fuses(width, device));
+  }
+  VkSpecializationInfo specialization = {static_cast<uint32_t>(constants.size()), constants.data(),
+                                         fused.size() * sizeof(VkBool32), fused.data()};
+
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo required = {};
   required.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
   required.requiredSubgroupSize = subgroupSize;
@@ -158,6 +169,8 @@ Error VulkanModule::createPipeline(const Kernel &kernel, VulkanPipeline &pipelin
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = shader;
   info.stage.pName = kernel.name.c_str();
+  if (!constants.empty())
+    info.stage.pSpecializationInfo = &specialization;
   info.layout = pipeline.layout;
   if (requiresSubgroupSize())
     info.stage.pNext = &required;

@@ -6,7 +6,7 @@ usage: functions.py --bin FOLDER [--only LIST] [--ops LIST] [--samples N] [--see
 
 Operands are special values, every pair of them for functions of two, and random ones from three ranges. What one
 executor computes all others must compute to the bit, NaNs aside; and what the C library computes in f64 must be within
-the bound: BOUND units in the last place, or for remainders none. --only names executors as run.py does, --ops
+the bound: BOUND units in the last place, or none for remainders and fma. --only names executors as run.py does, --ops
 beginnings of op names.
 
 --pack writes what the first executor computed, and bundles for TARGETS, for a machine that has a GPU but no compiler:
@@ -29,6 +29,7 @@ import with_numpy  # noqa: E402
 with_numpy.ensure()
 import numpy as np  # noqa: E402
 
+import elementwise  # noqa: E402
 import executors  # noqa: E402
 import scalars  # noqa: E402
 
@@ -59,7 +60,8 @@ UNARY = {
     "math.atanh": np.arctanh,
 }
 BINARY = {"math.powf": np.power, "math.atan2": np.arctan2, "arith.remf": np.fmod}
-EXACT = {"arith.remf"}
+TERNARY = {"math.fma": elementwise.exact(elementwise.multiply_add)}
+EXACT = {"arith.remf", "math.fma"}
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 2.5, -2.5, 10.0, 100.0, -100.0, math.pi, math.pi / 2,
            -math.pi / 2, math.e, 1e-3, 1e4, 22.0, 88.0, 89.0, -88.0, -104.0, 709.5, 710.5, -745.0, -746.0, 1024.0,
@@ -95,14 +97,48 @@ def operands(type, arity, samples, rng):
     return rows
 
 
+def hard_products(type, samples, rng):
+    """Rows of a, b and c of which a * b + c shows a second rounding, cancels, is subnormal, halfway or too large."""
+    digits, least, greatest = scalars.FORMATS[type]
+    factors = [f for f in edges(type) if f not in SPECIAL or abs(f) in (0, 1, math.inf)]
+    rows = [[v.ravel()] for v in np.meshgrid(factors, factors, factors)]
+
+    def number(lowest, highest):
+        """Of a random exponent; half of them of few digits."""
+        few = np.where(rng.integers(0, 2, samples), 2.0 ** rng.integers(0, digits, samples), 2.0 ** digits)
+        significand = np.floor(rng.uniform(1, 2, samples) * few) / few
+        return scalars.rounded(type, rng.choice([-1, 1], samples) * significand *
+                               2.0 ** np.clip(rng.integers(lowest, highest + 1, samples), least, greatest))
+
+    def add(a, b, c):
+        for row, values in zip(rows, (a, b, scalars.rounded(type, c))):
+            row.append(values)
+
+    a, b = number(-3, 3), number(-3, 3)
+    product = scalars.rounded(type, a * b).astype(np.float64)
+    add(a, b, -product)
+    add(a, b, -product * (1 + rng.integers(-2, 3, samples) * 2.0 ** (1 - digits)))
+    add(a, b, number(-2 * digits - 5, 2 * digits + 5))
+    add(number(-3, 3), scalars.rounded(type, np.full(samples, 1 + 2.0 ** (1 - digits))), number(-3 * digits // 2, 3))
+    half = (least - digits) // 2
+    a, b = number(half - 2, half + digits), number(half - 2, half + digits)
+    add(a, b, number(least - digits, least + 1))
+    add(a, b, np.copysign(0.0, number(0, 0)))
+    a, b = number(greatest // 2 - 1, greatest // 2 + 1), number(greatest // 2 - 1, greatest // 2 + 2)
+    add(a, b, number(greatest - digits - 2, greatest))
+    any_bits = [randoms(type, samples, rng)[:samples] for _ in range(3)]
+    add(*any_bits)
+    return [np.concatenate(row) for row in rows]
+
+
 def kernel(name, op, type, arity):
     text = "qd.kernel @%s(" % name
-    text += "".join("%%%s: !qd.buffer<%s> readonly, " % (letter, type) for letter in "ab"[:arity])
+    text += "".join("%%%s: !qd.buffer<%s> readonly, " % (letter, type) for letter in "abc"[:arity])
     text += "%%n: i32, %%y: !qd.buffer<%s>) block(64) {\n  %%i = qd.global_thread_id x : i32\n" % type
     text += "  %in = arith.cmpi slt, %i, %n : i32\n  scf.if %in {\n"
-    for letter in "ab"[:arity]:
+    for letter in "abc"[:arity]:
         text += "    %%v%s = qd.load %%%s[%%i] : !qd.buffer<%s>\n" % (letter, letter, type)
-    text += "    %%r = %s %s : %s\n" % (op, ", ".join("%v" + letter for letter in "ab"[:arity]), type)
+    text += "    %%r = %s %s : %s\n" % (op, ", ".join("%v" + letter for letter in "abc"[:arity]), type)
     return text + "    qd.store %%r, %%y[%%i] : !qd.buffer<%s>\n  }\n  qd.return\n}\n" % type
 
 
@@ -110,9 +146,13 @@ class Case:
     def __init__(self, op, type, arity, reference, samples, rng):
         self.op, self.type, self.arity = op, type, arity
         self.name = (op + "_" + type).replace(".", "_")
-        self.inputs = operands(type, arity, samples, rng)
         with np.errstate(all="ignore"):
-            self.expected = reference(*[v.astype(np.float64) for v in self.inputs])
+            if arity == 3:
+                self.inputs = hard_products(type, samples, rng)
+                self.expected = reference(type, *self.inputs)[0].astype(np.float64)
+            else:
+                self.inputs = operands(type, arity, samples, rng)
+                self.expected = reference(*[v.astype(np.float64) for v in self.inputs])
         self.bits = None  # what the first executor computed
 
     @np.errstate(all="ignore")
@@ -161,7 +201,7 @@ def launch(case, folder, ending):
     """A line of qdc-run's list of launches."""
     count = len(case.inputs[0])
     words = ["-kernel=" + case.name, "-grid=%d" % -(-count // 64)]
-    words += ["%s=@%s.%s.npy" % (letter, os.path.join(folder, case.name), letter) for letter in "ab"[:case.arity]]
+    words += ["%s=@%s.%s.npy" % (letter, os.path.join(folder, case.name), letter) for letter in "abc"[:case.arity]]
     return " ".join(words + ["n=%d" % count, "y=zeros:%s:%d" % (case.type, count), ending]) + "\n"
 
 
@@ -169,7 +209,7 @@ def write(cases, folder):
     with open(os.path.join(folder, "k.qir"), "w") as file:
         file.write("".join(kernel(c.name, c.op, c.type, c.arity) for c in cases))
     for case in cases:
-        for letter, values in zip("ab", case.inputs):
+        for letter, values in zip("abc", case.inputs):
             np.save(os.path.join(folder, "%s.%s.npy" % (case.name, letter)), scalars.to_storage(case.type, values))
 
 
@@ -240,7 +280,7 @@ def main():
     rng = np.random.default_rng(options.seed)
     wanted = tuple(filter(None, options.ops.split(",")))
     cases = [Case(op, type, arity, reference, options.samples, rng)
-             for type in TYPES for arity, table in ((1, UNARY), (2, BINARY)) for op, reference in table.items()
+             for type in TYPES for arity, table in ((1, UNARY), (2, BINARY), (3, TERNARY)) for op, reference in table.items()
              if op.startswith(wanted or "")]
     worst, failures, chosen = {}, 0, choose(options.only, present)
     with tempfile.TemporaryDirectory() as folder:

@@ -63,6 +63,7 @@ struct BlockState {
 struct NativeFeatures {
   bool avx2 = false, avx512 = false;
   bool fp16 = false; ///< arithmetic on f16
+  bool fma = true;   ///< of f32 and f64
 };
 
 /// A value over the lanes: `base` (lane 0's, where the shape is known) or `vector` (where it varies).

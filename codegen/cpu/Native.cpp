@@ -113,6 +113,7 @@ NativeFeatures getFeatures(const TargetMachine &machine) {
     features.avx2 = info.checkFeatures("+avx2");
     features.avx512 = info.checkFeatures("+avx512f");
     features.fp16 = info.checkFeatures("+avx512fp16");
+    features.fma = info.checkFeatures("+fma");
   }
   return features;
 }

@@ -1,9 +1,10 @@
-//===- SmallFloats.cpp - bf16, and fused f16 arithmetic -------------------------------------------===//
+//===- SmallFloats.cpp - bf16, and fused arithmetic without instructions --------------------------===//
 //
 // A bf16 is its 16 bits in the emitted code. LLVM without native bf16 splits vectors of it into lanes, and the native
 // conversion flushes subnormals. Operations run in f32 and round to bf16 once more, which gives the correctly rounded
 // result: f32 has more than twice the bits. Where the exact result has more bits still (fused multiply-add, f64 and wide
 // integers), it is rounded to odd in between: then the last rounding sees on which side of a tie the exact result lies.
+// On processors that do not fuse, f32 goes by f64 in the same way; f64 is left to the C library, lane by lane.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,20 +45,21 @@ struct Rounding {
     return b.CreateTrunc(result, typeOf(result, b.getInt16Ty()));
   }
 
-  /// An f32 next to an exact result that lies off by `rest` (f64), moved to the neighbour with an odd last bit if there
-  /// is a rest at all. No comparison holds where there is an infinity or a NaN.
+  /// An f32 or f64 next to an exact result that lies off by `rest` (f64), moved to the neighbour with an odd last bit if
+  /// there is a rest at all. No comparison holds where there is an infinity or a NaN.
   llvm::Value *toOdd(llvm::Value *nearest, llvm::Value *rest) {
-    llvm::Value *bits = cast(nearest, b.getInt32Ty());
+    llvm::Type *element = nearest->getType()->getScalarType();
+    llvm::Value *bits = cast(nearest, b.getIntNTy(element->getScalarSizeInBits()));
     llvm::Value *one = llvm::ConstantInt::get(bits->getType(), 1);
     llvm::Value *none = llvm::Constant::getNullValue(bits->getType());
     llvm::Value *zero = llvm::Constant::getNullValue(rest->getType());
     llvm::Value *isEven = b.CreateICmpEQ(b.CreateAnd(bits, one), none);
-    // Beside zero there is nothing that 16 bits hold: it may stay.
+    // Beside zero there is nothing that the narrower format holds: it may stay.
     llvm::Value *isZero = b.CreateICmpEQ(b.CreateShl(bits, one), none);
     llvm::Value *outward = b.CreateICmpEQ(b.CreateFCmpOLT(rest, zero), b.CreateICmpSLT(bits, none));
     llvm::Value *odd = b.CreateSelect(outward, b.CreateAdd(bits, one), b.CreateSub(bits, one));
     llvm::Value *moves = b.CreateAnd(b.CreateAnd(b.CreateFCmpONE(rest, zero), isEven), b.CreateNot(isZero));
-    return cast(b.CreateSelect(moves, odd, bits), b.getFloatTy());
+    return cast(b.CreateSelect(moves, odd, bits), element);
   }
 
   /// f64 to f32, rounded to odd.
@@ -66,14 +68,25 @@ struct Rounding {
     return toOdd(nearest, b.CreateFSub(value, toDouble(nearest)));
   }
 
-  /// x * y + z of f32 values with at most 11 bits each, as f32 rounded to odd.
-  llvm::Value *fuse(llvm::ArrayRef<llvm::Value *> operands) {
+  /// x * y + z of f32 values, as f64 that is off by the second number.
+  std::pair<llvm::Value *, llvm::Value *> fuseInDouble(llvm::ArrayRef<llvm::Value *> operands) {
     llvm::Value *product = b.CreateFMul(toDouble(operands[0]), toDouble(operands[1])); // exact
     llvm::Value *addend = toDouble(operands[2]);
     // The sum's rounding error, exactly (Knuth).
     llvm::Value *sum = b.CreateFAdd(product, addend);
     llvm::Value *back = b.CreateFSub(sum, product);
-    llvm::Value *error = b.CreateFAdd(b.CreateFSub(product, b.CreateFSub(sum, back)), b.CreateFSub(addend, back));
+    return {sum, b.CreateFAdd(b.CreateFSub(product, b.CreateFSub(sum, back)), b.CreateFSub(addend, back))};
+  }
+
+  /// x * y + z of f32 values, rounded once. The sum is zero only where it is exact.
+  llvm::Value *fuseSingle(llvm::ArrayRef<llvm::Value *> operands) {
+    auto [sum, error] = fuseInDouble(operands);
+    return b.CreateFPTrunc(toOdd(sum, error), operands[0]->getType());
+  }
+
+  /// x * y + z of f32 values with at most 11 bits each, as f32 rounded to odd.
+  llvm::Value *fuse(llvm::ArrayRef<llvm::Value *> operands) {
+    auto [sum, error] = fuseInDouble(operands);
     llvm::Value *nearest = b.CreateFPTrunc(sum, typeOf(sum, b.getFloatTy()));
     llvm::Value *difference = b.CreateFSub(sum, toDouble(nearest));
     llvm::Value *zero = llvm::Constant::getNullValue(sum->getType());
@@ -117,6 +130,8 @@ llvm::Value *KernelEmitter::emitSmallFloat(Operation &op, llvm::ArrayRef<llvm::V
     llvm::Value *odd = rounding.fuse(wide);
     return b.CreateFPTrunc(odd, rounding.typeOf(odd, b.getHalfTy()));
   }
+  if (isa<math::FmaOp>(op) && type.isF32() && !features.fma)
+    return rounding.fuseSingle(operands);
   bool takesBF16 = llvm::any_of(op.getOperandTypes(), isBF16);
   if ((!takesBF16 && !type.isBF16()) || isa<arith::SelectOp>(op))
     return nullptr;

@@ -119,6 +119,14 @@ Id Builder::getBool(bool value) {
   return getUnique(value ? Op::OpConstantTrue : Op::OpConstantFalse, getBoolType(), {});
 }
 
+Id Builder::getSpecBool(uint32_t number) {
+  bool isNew;
+  Id id = getUnique(Op::OpSpecConstantFalse, getBoolType(), {}, /*variant=*/number, &isNew);
+  if (isNew)
+    decorate(id, Decoration::SpecId, number);
+  return id;
+}
+
 static SmallVector<uint32_t, 2> splitBits(unsigned width, uint64_t bits) {
   bits &= maskTrailingOnes<uint64_t>(width);
   if (width == 64)
@@ -152,15 +160,36 @@ Id Builder::createVariable(StorageClass storage, Id pointee, Id initializer) {
 //===----------------------------------------------------------------------===//
 
 Id Builder::beginFunction() {
-  Id voidType = getVoidType(), id = createId();
-  Id type = getUnique(Op::OpTypeFunction, 0, {voidType});
+  Id id = createId();
+  SmallVector<Id> none;
+  beginFunction(id, getVoidType(), {}, none);
+  return id;
+}
+
+void Builder::beginFunction(Id id, Id result, ArrayRef<Id> types, SmallVectorImpl<Id> &parameters) {
+  SmallVector<uint32_t> signature{result};
+  signature.append(types.begin(), types.end());
+  Id type = getUnique(Op::OpTypeFunction, 0, signature);
   header.clear();
   prologue.clear();
   body.clear();
+  append(header, Op::OpFunction, {result, id, uint32_t(FunctionControlMask::MaskNone), type});
+  for (Id parameterType : types) {
+    parameters.push_back(createId());
+    append(header, Op::OpFunctionParameter, {parameterType, parameters.back()});
+  }
   block = createId();
-  append(header, Op::OpFunction, {voidType, id, uint32_t(FunctionControlMask::MaskNone), type});
   append(header, Op::OpLabel, block);
-  return id;
+}
+
+Id Builder::getHelper(StringRef name, bool &isNew) {
+  auto [entry, inserted] = helpers.try_emplace(name, 0);
+  isNew = inserted;
+  if (inserted) {
+    entry->second = createId();
+    setName(entry->second, name);
+  }
+  return entry->second;
 }
 
 Id Builder::createLocalVariable(Id pointee) {

@@ -68,6 +68,8 @@ public:
   Id getPointerType(spv::StorageClass storage, Id pointee);
 
   Id getBool(bool value);
+  /// A truth value that whoever loads the module may set; false otherwise.
+  Id getSpecBool(uint32_t number);
   /// `value` modulo 2^width.
   Id getInt(unsigned width, uint64_t value);
   Id getFloat(unsigned width, uint64_t bits);
@@ -80,7 +82,10 @@ public:
   // A function's code
   //===--------------------------------------------------------------------===//
 
+  /// A kernel's.
   Id beginFunction();
+  /// Of parameters, whose ids it appends, under an id that calls may have used before.
+  void beginFunction(Id id, Id result, llvm::ArrayRef<Id> types, llvm::SmallVectorImpl<Id> &parameters);
   /// A variable of the function, or in it of each invocation.
   Id createLocalVariable(Id pointee);
   void endFunction();
@@ -92,6 +97,9 @@ public:
   Id emitPhi(Id type, llvm::ArrayRef<std::pair<Id, Id>> valuesAndBlocks);
   LoopPhi emitLoopPhi(Id type, Id init, Id initBlock, Id continueBlock);
   void setBackValue(const LoopPhi &phi, Id value) { body[phi.backValue] = value; }
+
+  /// The function that is called by a name of ours; `isNew` tells whether this call made its id.
+  Id getHelper(llvm::StringRef name, bool &isNew);
 
   void startBlock(Id label);
   Id getBlock() const { return block; }
@@ -117,7 +125,7 @@ private:
   std::set<unsigned> capabilities;
   std::set<std::string> extensions;
   Words entryPoints, executionModes, names, decorations, globals, functions;
-  llvm::StringMap<Id> uniqued;
+  llvm::StringMap<Id> uniqued, helpers;
 
   Words header, prologue, body;
   Words *code = &body;

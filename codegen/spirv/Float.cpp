@@ -3,6 +3,7 @@
 #include "codegen/spirv/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace spv;
@@ -63,6 +64,13 @@ static LogicalResult lowerMinMaxImum(KernelLowering &l, Operation *op, const OpR
     rhs = l.toF32(rhs, type);
   }
   Id id = l.getFloatType(isDouble ? 64 : 32);
+  if (llvm::APFloat bound(0.0f);
+      matchPattern(op->getOperand(1), m_ConstantFloat(&bound)) && !bound.isNaN() && !bound.isZero()) {
+    // A bound: what is not beyond it, NaN included, stays.
+    Id isBeyond = l.emitBool(isMin ? Op::OpFOrdGreaterThan : Op::OpFOrdLessThan, {lhs, rhs});
+    Id result = l.select(id, isBeyond, rhs, lhs);
+    return l.setResult(op, isDouble ? result : l.fromF32(result, type));
+  }
   Id bitsType = isDouble ? l.b.getVectorType(l.getU32Type(), 2) : l.getU32Type();
   auto bits = [&](Id x) { return l.emit(Op::OpBitcast, bitsType, x); };
   Id merged = l.emit(isMin ? Op::OpBitwiseOr : Op::OpBitwiseAnd, bitsType, {bits(lhs), bits(rhs)});

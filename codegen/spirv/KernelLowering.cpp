@@ -48,6 +48,9 @@ LogicalResult KernelLowering::run() {
   }
   b.emitVoid(Op::OpReturn);
   b.endFunction();
+  for (auto [helper, width, toOdd] : fmaHelpers)
+    if (failed(lowerFmaHelper(helper, width, toOdd)))
+      return failure();
   addModes();
   return success();
 }

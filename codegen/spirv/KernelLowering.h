@@ -133,7 +133,11 @@ public:
   /// An element count, as the halves of an i64.
   Id getSizeHalves(mlir::BlockArgument buffer, unsigned dim);
 
+  /// a*b + c of f32 or f64, rounded once: to nearest, or to odd, by integers on every device.
+  Id emitFma(unsigned width, llvm::ArrayRef<Id> operands, bool toOdd = false);
+
 private:
+  mlir::LogicalResult lowerFmaHelper(Id helper, unsigned width, bool toOdd);
   Id getInput(spv::BuiltIn builtIn, Id type);
   Id getInputComponent(spv::BuiltIn builtIn, unsigned dim);
   Id cached(Id &slot, llvm::function_ref<Id()> generate);
@@ -160,6 +164,14 @@ private:
   spv::StorageClass parameterStorage = spv::StorageClass::PushConstant;
   llvm::SmallVector<std::pair<Id, unsigned>> parameters; ///< an argument's type in the block, and its member
   unsigned floatWidths = 0; ///< or-ed: 16, 32, 64
+
+  /// A function that is to be lowered behind the kernel.
+  struct FmaHelper {
+    Id id;
+    unsigned width;
+    bool toOdd;
+  };
+  llvm::SmallVector<FmaHelper> fmaHelpers;
 };
 
 } // namespace qd::spirv

@@ -230,15 +230,15 @@ static LogicalResult lowerRound(KernelLowering &l, Operation *op, const OpRow &)
   return l.setResult(op, isDouble ? result : l.fromF32(result, type));
 }
 
-/// Fused where the device does that: Vulkan lets Fma round the product (lavapipe does), and doing better costs some
-/// thirty instructions on every device.
+/// f16 and bf16 are rounded to odd in f32, which then rounds right.
 static LogicalResult lowerFma(KernelLowering &l, Operation *op, const OpRow &) {
   Type type = op->getResult(0).getType();
-  // By f32 the result would be rounded twice.
-  if (type.isBF16())
-    return l.unsupported(op, type);
-  return l.setResult(op, l.b.emitExt(GLSLstd450Fma, l.getType(type),
-                                     {l.get(op->getOperand(0)), l.get(op->getOperand(1)), l.get(op->getOperand(2))}));
+  SmallVector<Id> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(type.isF64() ? l.get(operand) : l.toF32(l.get(operand), type));
+  if (type.isF64() || type.isF32())
+    return l.setResult(op, l.emitFma(type.getIntOrFloatBitWidth(), operands));
+  return l.setResult(op, l.fromF32(l.emitFma(32, operands, /*toOdd=*/true), type));
 }
 
 /// isnan and isinf: the row's code is the instruction.

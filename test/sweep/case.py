@@ -3,10 +3,9 @@ import collections
 
 # What a buffer that the kernel writes must hold. `compared` selects the elements that the kernel writes (None: all);
 # the others must stay as they were. `equality`: BITS, or VALUE (any NaN is any other), or OPEN_ZERO (+0 and -0 are
-# alike as well). `bound`: how far each element may be off, or None. `on_vulkan`: what is also right there, element by
-# element, or None. Arrays of the type as scalars.py holds it: for BITS its storage.
-Output = collections.namedtuple("Output", "name type expected compared equality bound on_vulkan",
-                                defaults=(None, "value", None, None))
+# alike as well). `bound`: how far each element may be off, or None. Arrays of the type as scalars.py holds it: for BITS
+# its storage.
+Output = collections.namedtuple("Output", "name type expected compared equality bound", defaults=(None, "value", None))
 BITS, VALUE, OPEN_ZERO = "bits", "value", "open zero"
 
 # name, text: the kernel. grid: blocks. scalars: (name, type, value). inputs: (name, type, array). The kernel's

@@ -14,7 +14,7 @@ def filled(output):
     return scalars.to_storage(output.type, values).view(np.uint8)
 
 
-def first_difference(output, got, inputs, is_vulkan):
+def first_difference(output, got, inputs):
     """None, or where and how the bytes `got` differ."""
     compared = np.ones(output.expected.size, bool) if output.compared is None else output.compared
     before = filled(output).reshape(output.expected.size, -1)
@@ -38,8 +38,6 @@ def first_difference(output, got, inputs, is_vulkan):
         if output.bound is not None:
             with np.errstate(all="ignore"):
                 differs &= ~(np.abs(shown.astype(np.float64) - expected.astype(np.float64)) <= output.bound)
-        if is_vulkan and output.on_vulkan is not None:
-            differs &= ~scalars.same(output.type, output.on_vulkan, shown, has_sign)
     differs &= compared
     if not differs.any():
         return None
@@ -57,9 +55,9 @@ def show(output, value, stored):
     return str(value)
 
 
-def compare(case, outputs, is_vulkan=False):
+def compare(case, outputs):
     for output, got in zip(case.outputs, outputs):
-        difference = first_difference(output, got, case.inputs, is_vulkan)
+        difference = first_difference(output, got, case.inputs)
         if difference:
             return difference
     return None

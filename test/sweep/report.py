@@ -2,8 +2,6 @@
 import collections
 import re
 
-# What a device's kernels cannot have, by the diagnostic: the refusal is counted, and no failure.
-KNOWN_REFUSALS = {"vulkan": "'math.fma' on 'bf16' is not supported on spirv"}
 SHOWN = 40
 
 
@@ -12,11 +10,6 @@ def reason(text):
     lines = text.splitlines() or ["no reason"]
     line = next((line for line in reversed(lines) if "error: " in line), lines[0])
     return re.sub(r"^.*error: ", "", line)
-
-
-def is_known(result):
-    known = KNOWN_REFUSALS.get(re.split("[:@]", result.executor)[0], "\0")
-    return known in result.text
 
 
 def row_of(result):
@@ -49,8 +42,7 @@ def print_report(results, with_table, is_verbose):
     refused = [r for r in results if r.status == "refused"]
     for (executor, text), count in sorted(collections.Counter((r.executor, reason(r.text)) for r in refused).items()):
         print("refused: %s: %d: %s" % (executor, count, text))
-    bad = [r for r in results if r.status in ("failed", "crashed")]
-    bad += [r for r in refused if not is_known(r)]
+    bad = [r for r in results if r.status in ("failed", "crashed")] + refused
     for r in bad if is_verbose else bad[:SHOWN]:
         print("%s: %s: %s: %s" % (r.status.upper(), r.executor, r.name, reason(r.text) if r.status == "refused" else r.text))
     if len(bad) > SHOWN and not is_verbose:

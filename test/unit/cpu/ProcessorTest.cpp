@@ -95,6 +95,46 @@ TEST_P(Processors, Selects) {
 
 /// With vectors of 256 bits and no mask registers, a step of a sorting network packs no masks, and a shuffle by
 /// registers uses no table.
+/// Rounded once, with an instruction or without.
+TEST_P(Processors, FusedMultiplyAdd) {
+  constexpr unsigned count = 4096;
+  std::mt19937 random(3);
+  std::vector<float> a(count), b(count), c(count), y(count);
+  for (unsigned i = 0; i < count; ++i) {
+    auto any = [&] { return llvm::bit_cast<float>(uint32_t(random())); };
+    auto nearOne = [&] { return llvm::bit_cast<float>(uint32_t(random()) % (4u << 23) + (126u << 23)); };
+    a[i] = i % 2 ? nearOne() : any();
+    b[i] = i % 2 ? nearOne() : any();
+    // The sum is what the product's rounding lost, lies halfway between two numbers, or is anything.
+    c[i] = i % 8 == 1 ? -a[i] * b[i] : i % 8 == 3 ? std::ldexp(a[i] * b[i], int(random() % 60) - 30) : any();
+    if (i % 8 == 5) {
+      b[i] = 1 + 0x1p-23f;
+      c[i] = std::ldexp(float(random() % 8), 1 - int(random() % 30));
+    }
+    if (i % 8 == 6)
+      b[i] = 0x1p-130f / a[i]; // often subnormal
+  }
+  for (unsigned lanes : allLanes) {
+    run(R"(
+      qd.kernel @k(%a: !qd.buffer<f32>, %b: !qd.buffer<f32>, %c: !qd.buffer<f32>, %y: !qd.buffer<f32>) block(256) {
+        %i = qd.global_thread_id x : i32
+        %u = qd.load %a[%i] : !qd.buffer<f32>
+        %v = qd.load %b[%i] : !qd.buffer<f32>
+        %w = qd.load %c[%i] : !qd.buffer<f32>
+        %r = math.fma %u, %v, %w : f32
+        qd.store %r, %y[%i] : !qd.buffer<f32>
+        qd.return
+      })",
+        lanes, {count / 256, 1, 1}, {buffer(a), buffer(b), buffer(c), buffer(y)}, /*threads=*/1, GetParam());
+    for (unsigned i = 0; i < count; ++i) {
+      float expected = std::fma(a[i], b[i], c[i]);
+      bool isSame = std::isnan(expected) ? std::isnan(y[i])
+                                         : llvm::bit_cast<uint32_t>(expected) == llvm::bit_cast<uint32_t>(y[i]);
+      EXPECT_TRUE(isSame) << a[i] << " * " << b[i] << " + " << c[i] << ": " << y[i] << ", expected " << expected;
+    }
+  }
+}
+
 TEST(Haswell, CodeStaysInRegisters) {
   Module sort(R"(
     qd.kernel @k(%x: !qd.buffer<i64>) block(16) {
