@@ -100,6 +100,20 @@ inline Bool constant(const Place &at, bool value) {
 }
 inline Bool operator!(Bool a) { return {a.at, a.at->make<mlir::arith::XOrIOp>(a.v, constant(*a.at, true).v)}; }
 
+/// a*b + c. In f32 it is rounded once, on every target; in f64 the product is rounded too: where a device does not fuse,
+/// that would cost too much.
+template <unsigned W> Real<W> multiplyAdd(Real<W> a, Real<W> b, Real<W> c) {
+  if constexpr (W == 32)
+    return {a.at, a.at->template make<mlir::math::FmaOp>(a.v, b.v, c.v)};
+  else
+    return a * b + c;
+}
+template <unsigned W> Real<W> multiplyAdd(Real<W> a, double b, Real<W> c) { return multiplyAdd(a, constant(a, b), c); }
+template <unsigned W> Real<W> multiplyAdd(Real<W> a, Real<W> b, double c) { return multiplyAdd(a, b, constant(a, c)); }
+template <unsigned W> Real<W> multiplyAdd(Real<W> a, double b, double c) {
+  return multiplyAdd(a, constant(a, b), constant(a, c));
+}
+
 template <unsigned W> Real<W> operator-(Real<W> a) { return {a.at, a.at->template make<mlir::arith::NegFOp>(a.v)}; }
 
 /// a + b*c and a - b*c where the product is exact: a target may fuse the two, which gives the same.
@@ -132,6 +146,13 @@ template <unsigned W> Bool isNaN(Real<W> a) {
   return {a.at, a.at->template make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::UNO, a.v, a.v)};
 }
 template <unsigned W> Real<W> abs(Real<W> a) { return {a.at, a.at->template make<mlir::math::AbsFOp>(a.v)}; }
+/// The larger and the smaller, and NaN where the number is that.
+template <unsigned W> Real<W> atLeast(Real<W> a, double b) {
+  return {a.at, a.at->template make<mlir::arith::MaximumFOp>(a.v, constant(a, b).v)};
+}
+template <unsigned W> Real<W> atMost(Real<W> a, double b) {
+  return {a.at, a.at->template make<mlir::arith::MinimumFOp>(a.v, constant(a, b).v)};
+}
 template <unsigned W> Real<W> sqrt(Real<W> a) { return {a.at, a.at->template make<mlir::math::SqrtOp>(a.v)}; }
 template <unsigned W> Real<W> trunc(Real<W> a) { return {a.at, a.at->template make<mlir::math::TruncOp>(a.v)}; }
 template <unsigned W> Real<W> copySign(Real<W> a, Real<W> sign) {

@@ -32,21 +32,60 @@ template <unsigned W> static Real<W> scale(Real<W> p, Int<W> shifted, Bool isNeg
   return fromBits(toBits(p) + shifted + step) * select(isNegative, 0x1p-100, constant(p, 4));
 }
 
+/// Added to a number it leaves the integer nearest to it in the sum's lowest bits, by which a power of two is to be
+/// made: that many more as an exponent's bias is.
+static constexpr double squaredMagic = 0x1.8p23 + 127;
+
+/// p * (2^m)^2, where the lowest bits of `sum` are m + 127.
+static Real<32> squareScaled(Real<32> p, Real<32> sum) {
+  Real<32> power = fromBits(toBits(sum) << 23);
+  return p * power * power;
+}
+
 /// Puts in the values where x is so far from zero that the result is infinity or zero, and NaN where x is that.
 template <unsigned W> static Real<W> limit(Real<W> result, Real<W> x, double largest, double least) {
   return select(x < least, 0, select(x < largest, result, x * Format<W>::largestPower));
 }
 
-template <unsigned W> static Real<W> expOfReduced(Real<W> r) { return r * r * evaluate(Tables<W>::exp, r) + r + 1; }
+template <unsigned W> static Real<W> expOfReduced(Real<W> r) {
+  if constexpr (W == 32)
+    return multiplyAdd(multiplyAdd(r, evaluate(Tables<W>::exp, r), 1), r, 1);
+  return r * r * evaluate(Tables<W>::exp, r) + r + 1;
+}
+
+/// exp(x) = (2^m)^2 * exp(r), with r within +-log(2). The power of two comes as a factor that is applied twice: it stays
+/// a normal number until the result is infinity or zero, and only the last product is rounded.
+static Real<32> buildFusedExp(Real<32> x) {
+  using T = Tables<32>;
+  Real<32> limited = atMost(atLeast(x, -104.5), 89);
+  Real<32> sum = multiplyAdd(limited, log2e / 2, squaredMagic);
+  Real<32> m = sum - squaredMagic;
+  Real<32> r = multiplyAdd(m, -T::twoLn2[1], multiplyAdd(m, -T::twoLn2[0], limited));
+  return squareScaled(multiplyAdd(multiplyAdd(r, evaluate(T::expWide, r), 1), r, 1), sum);
+}
 
 template <unsigned W> Real<W> buildExp(Real<W> x) {
+  if constexpr (W == 32)
+    return buildFusedExp(x);
   Reduced<W> e = reduce(x);
   return limit(scale(expOfReduced(e.r), e.shifted, x < 0), x, W == 32 ? 89 : 710, W == 32 ? -104 : -746);
 }
 
 template <unsigned W> static Real<W> exp2OfReduced(Real<W> r) { return r * evaluate(Tables<W>::exp2, r) + 1; }
 
+/// 2^(x + low), likewise.
+static Real<32> buildFusedExp2(Real<32> x, const Real<32> *low) {
+  Real<32> limited = atMost(atLeast(x, -151), 129);
+  Real<32> sum = multiplyAdd(limited, 0.5, squaredMagic);
+  Real<32> r = multiplyAdd(sum - squaredMagic, -2, limited);
+  if (low)
+    r = r + *low;
+  return squareScaled(multiplyAdd(evaluate(Tables<32>::exp2Wide, r), r, 1), sum);
+}
+
 template <unsigned W> Real<W> buildExp2(Real<W> x) {
+  if constexpr (W == 32)
+    return buildFusedExp2(x, nullptr);
   Real<W> sum = x + Format<W>::toInteger;
   Real<W> r = x - (sum - Format<W>::toInteger);
   Int<W> shifted = toBits(sum) << Format<W>::fractionBits;
@@ -54,6 +93,8 @@ template <unsigned W> Real<W> buildExp2(Real<W> x) {
 }
 
 template <unsigned W> Real<W> buildExp2OfSum(Real<W> high, Real<W> low) {
+  if constexpr (W == 32)
+    return buildFusedExp2(high, &low);
   Real<W> sum = high + Format<W>::toInteger;
   Real<W> r = high - (sum - Format<W>::toInteger) + low;
   Real<W> result = scale(exp2OfReduced(r), toBits(sum) << Format<W>::fractionBits, high < 0);

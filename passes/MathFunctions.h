@@ -1,8 +1,9 @@
 //===- MathFunctions.h - functions as sequences of exactly rounded steps --------------------===//
 //
 // Purpose: what math ops expand to. Every step is a sum, product, quotient or square root that is rounded to nearest,
-// or works on bits: results are the same bits on every target. No step is a fused multiplication and addition, which
-// Vulkan lets devices round twice, but for products that are exact, which may be fused without a difference.
+// or works on bits: results are the same bits on every target. Multiplication and addition are one step in f32
+// (math.fma), which Vulkan devices that do not fuse compute by integers. In f64 that would cost too much: there only
+// exact products are fused, which makes no difference.
 // Errors are below 2 units in the last place of f32, 4 of f64; special values are those of C99, annex F.
 //
 //===----------------------------------------------------------------------===//
@@ -31,13 +32,13 @@ template <unsigned W> struct Format {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double quietNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double log2e = 0x1.71547652b82fep+0;
+constexpr double log2e = 0x1.71547652b82fep+0, ln2 = 0x1.62e42fefa39efp-1;
 
 /// c[first] + c[first + 1]*z + c[first + 2]*z^2 ...
 template <size_t first = 0, unsigned W, size_t N> Real<W> evaluate(const double (&c)[N], Real<W> z) {
-  Real<W> sum = z * c[N - 1] + c[N - 2];
+  Real<W> sum = multiplyAdd(z, c[N - 1], c[N - 2]);
   for (size_t i = N - 2; i-- > first;)
-    sum = sum * z + c[i];
+    sum = multiplyAdd(sum, z, c[i]);
   return sum;
 }
 
@@ -62,9 +63,12 @@ template <unsigned W> Sum<W> addToLarger(Real<W> a, Real<W> b) {
   return {high, b - (high - a)};
 }
 
-/// The product with nothing lost: that of the halves is exact.
+/// The product with nothing lost: in f64 that of the halves is exact.
 template <unsigned W> Sum<W> multiply(Real<W> a, Real<W> b) {
-  Real<W> p = a * b, aUpper = upperHalf(a), bUpper = upperHalf(b);
+  Real<W> p = a * b;
+  if constexpr (W == 32)
+    return {p, multiplyAdd(a, b, -p)};
+  Real<W> aUpper = upperHalf(a), bUpper = upperHalf(b);
   Real<W> aLower = a - aUpper, bLower = b - bUpper;
   Real<W> low = aUpper * bUpper - p;
   return {p, low + aUpper * bLower + aLower * bUpper + aLower * bLower};

@@ -31,14 +31,17 @@ template <unsigned W> Decomposed<W> decompose(Real<W> x) {
 /// `result` for positive finite numbers; -inf for zeros, inf and NaN for themselves, NaN for negative numbers.
 template <unsigned W> static Real<W> atSpecial(Real<W> x, Real<W> result) {
   Int<W> bits = toBits(x);
-  Bool isRegular = below(bits - 1, Format<W>::infinityBits - 1);
-  Real<W> special = select((bits << 1) == 0, -infinity, select(bits < 0, quietNaN, x));
-  return select(isRegular, result, special);
+  // x * inf + inf is what all of them have but zeros.
+  Real<W> special = multiplyAdd(x, infinity, infinity);
+  constexpr int64_t magnitude = Format<W>::infinityBits | (Format<W>::leastNormalBits - 1);
+  return select((bits & magnitude) == 0, -infinity, select(below(bits, Format<W>::infinityBits), result, special));
 }
 
 template <unsigned W> Real<W> buildLog(Real<W> x) {
   Decomposed<W> d = decompose(x);
   Real<W> k = toReal(d.exponent);
+  if constexpr (W == 32) // 24 bits of log(2) are enough: no k brings their error near a result's last digit
+    return atSpecial(x, multiplyAdd(k, ln2, multiplyAdd(d.f * d.f, evaluate(Tables<W>::log, d.f), d.f)));
   Real<W> tail = d.f * d.f * evaluate(Tables<W>::log, d.f) + k * Tables<W>::ln2[1];
   return atSpecial(x, plusExact(tail + d.f, k, Tables<W>::ln2[0]));
 }
@@ -46,6 +49,8 @@ template <unsigned W> Real<W> buildLog(Real<W> x) {
 /// c*f + f^2 * polynomial, c in two parts: a part that is `upper` times half the digits of f, and the rest.
 template <unsigned W, size_t N>
 static Real<W> scaledLog(Real<W> f, const double (&c)[2], const double (&p)[N], Real<W> more) {
+  if constexpr (W == 32)
+    return multiplyAdd(f, c[0], multiplyAdd(f, c[1], multiplyAdd(f * f, evaluate(p, f), more)));
   Real<W> upper = upperHalf(f), lower = f - upper;
   Real<W> rest = plusExact(f * f * evaluate(p, f) + f * c[1] + more, lower, c[0]);
   return plusExact(rest, upper, c[0]);

@@ -20,8 +20,28 @@ template <unsigned W> static Sum<W> ratioOf(Decomposed<W> d) {
   return {s, rest * reciprocal};
 }
 
+/// log2(m) in f32. Of the sum's low part only seven digits count, of that of s^3 not even those.
+static Sum<32> logOfMantissaFused(Decomposed<32> d) {
+  using T = Tables<32>;
+  Real<32> u = d.mantissa + 1, lostOfU = d.mantissa - (u - 1);
+  Real<32> reciprocal = 1 / u, s = d.f * reciprocal, negative = -s;
+  Real<32> rest = multiplyAdd(negative, lostOfU, multiplyAdd(negative, u, d.f)) * reciprocal;
+  Real<32> z = s * s, lostOfZ = multiplyAdd(s, s, -z);
+  Real<32> cube = multiplyAdd(z, evaluate(T::powLog, z), T::thirdOfTwoLog2e[0]);
+  Real<32> term = z * cube, lostOfTerm = multiplyAdd(lostOfZ, cube, multiplyAdd(z, cube, -term));
+  Sum<32> factor = addToLarger(constant(s, T::twoLog2e[0]), term);
+  factor.low = factor.low + (lostOfTerm + T::twoLog2e[1]);
+  // The derivative by s is 2/log(2) / (1 - s^2).
+  Real<32> slope = multiplyAdd(term, 2, factor.high);
+  Sum<32> result = multiply(s, factor.high);
+  result.low = multiplyAdd(rest, slope, multiplyAdd(s, factor.low, result.low));
+  return result;
+}
+
 /// The terms of s and s^3 have to be more exact than a number is; of higher powers rounding errors hardly count.
 template <unsigned W> static Sum<W> logOfMantissa(Decomposed<W> d) {
+  if constexpr (W == 32)
+    return logOfMantissaFused(d);
   using T = Tables<W>;
   auto [s, rest] = ratioOf(d);
   Sum<W> z = multiply(s, s);
@@ -39,8 +59,9 @@ template <unsigned W> static Sum<W> logOfMantissa(Decomposed<W> d) {
 
 template <unsigned W> static Sum<W> logOf(Real<W> x) {
   Decomposed<W> d = decompose(x);
-  Sum<W> inner = logOfMantissa(d);
-  Sum<W> sum = addToLarger(toReal(d.exponent), inner.high);
+  Sum<W> inner = logOfMantissa(d), sum = addToLarger(toReal(d.exponent), inner.high);
+  if constexpr (W == 32)
+    return {sum.high, sum.low + inner.low};
   return addToLarger(sum.high, sum.low + inner.low);
 }
 
@@ -66,7 +87,7 @@ template <unsigned W> Real<W> buildPow(Real<W> x, Real<W> y) {
   Real<W> limited = select(y > large, large, select(y < -large, -large, y));
   Sum<W> log = logOf(abs(x));
   Sum<W> product = multiply(log.high, limited);
-  Real<W> low = product.low + log.low * limited;
+  Real<W> low = multiplyAdd(log.low, limited, product.low);
   // What overflows needs no lower part.
   Bool isInRange = abs(product.high) < 2000;
   return atSpecial(x, y, buildExp2OfSum(product.high, select(isInRange, low, 0)));

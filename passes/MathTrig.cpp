@@ -17,23 +17,43 @@ template <unsigned W> struct Angle {
 };
 } // namespace
 
+static constexpr double twoOverPiRounded = 0x1.45f306dc9c883p-1;
+
 template <unsigned W> static Angle<W> makeAngle(Real<W> larger, Real<W> smaller, Int<W> n) {
   Real<W> r = larger + smaller;
   return {r, (larger - r) + smaller, n};
 }
 
-/// Up to here pi/2 in four parts serves, of which the first three have exact products with n.
-template <unsigned W> static constexpr double nearLimit = W == 32 ? 1600 : 1600000;
+/// Up to here pi/2 in a few parts serves.
+template <unsigned W> static constexpr double nearLimit = W == 32 ? 100000 : 1600000;
+
+/// x less pi/2 in three parts, each by one step, of which the first leaves nothing behind. What the others do is in
+/// `low`, by the product with the second part in two numbers.
+static Angle<32> reduceNearFused(Real<32> x) {
+  constexpr auto &parts = Tables<32>::halfPiThree;
+  Real<32> sum = multiplyAdd(x, twoOverPiRounded, Format<32>::toInteger);
+  Real<32> n = sum - Format<32>::toInteger;
+  Real<32> a = multiplyAdd(n, -parts[0], x);
+  Real<32> r = multiplyAdd(n, -parts[2], multiplyAdd(n, -parts[1], a));
+  Sum<32> second = multiply(n, constant(n, -parts[1])), rest = add(a, second.high);
+  Real<32> low = (rest.high - r) + multiplyAdd(n, -parts[2], rest.low + second.low);
+  return {r, low, toBits(sum)};
+}
 
 /// x less the parts of pi/2 one by one; the rounding errors of the first subtractions are added in the end.
+/// Of the four parts the first three have exact products with n.
 template <unsigned W> static Angle<W> reduceNear(Real<W> x) {
-  constexpr auto &parts = Tables<W>::halfPiParts;
-  Real<W> sum = x * 0x1.45f306dc9c883p-1 + Format<W>::toInteger;
-  Real<W> n = sum - Format<W>::toInteger;
-  Real<W> a = minusExact(x, n, parts[0]);
-  Real<W> b = minusExact(a, n, parts[1]), errorOfB = minusExact(a - b, n, parts[1]);
-  Real<W> c = minusExact(b, n, parts[2]), errorOfC = minusExact(b - c, n, parts[2]);
-  return makeAngle(c, errorOfB + errorOfC - n * parts[3], toBits(sum));
+  if constexpr (W == 32) {
+    return reduceNearFused(x);
+  } else {
+    constexpr auto &parts = Tables<W>::halfPiParts;
+    Real<W> sum = x * twoOverPiRounded + Format<W>::toInteger;
+    Real<W> n = sum - Format<W>::toInteger;
+    Real<W> a = minusExact(x, n, parts[0]);
+    Real<W> b = minusExact(a, n, parts[1]), errorOfB = minusExact(a - b, n, parts[1]);
+    Real<W> c = minusExact(b, n, parts[2]), errorOfC = minusExact(b - c, n, parts[2]);
+    return makeAngle(c, errorOfB + errorOfC - n * parts[3], toBits(sum));
+  }
 }
 
 namespace {
@@ -121,8 +141,12 @@ template <unsigned W> static Angle<W> reduceAngle(Real<W> x) {
 /// The sine of an angle, or for quadrants that are one further the cosine.
 template <unsigned W> static Real<W> sinOfQuadrant(Real<W> r, Int<W> quadrant) {
   Real<W> z = r * r;
-  Real<W> sin = r * z * evaluate(Tables<W>::sin, z) + r;
-  Real<W> cos = z * z * evaluate(Tables<W>::cos, z) + (1 - z * 0.5);
+  Real<W> sin = multiplyAdd(r * z, evaluate(Tables<W>::sin, z), r);
+  Real<W> cos = z;
+  if constexpr (W == 32)
+    cos = multiplyAdd(multiplyAdd(z, evaluate(Tables<W>::cos, z), -0.5), z, 1);
+  else
+    cos = z * z * evaluate(Tables<W>::cos, z) + (1 - z * 0.5);
   Real<W> result = select((quadrant & 1) != 0, cos, sin);
   return fromBits(toBits(result) ^ ((quadrant & 2) << int64_t(W - 2)));
 }

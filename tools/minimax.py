@@ -138,10 +138,16 @@ def polynomials(width):
     f32 = width == 32
     yield ("exp", "(exp(r) - 1 - r) / r^2", lambda r: (mp.expm1(r) - r) / r ** 2, lambda r: r ** 2 / mp.exp(r),
            -HALF_LN2, HALF_LN2, 4 if f32 else 9)
+    if f32:
+        yield ("expWide", "(exp(r) - 1 - r) / r^2, for r within log(2)", lambda r: (mp.expm1(r) - r) / r ** 2,
+               lambda r: r ** 2 / mp.exp(r), -2 * HALF_LN2, 2 * HALF_LN2, 5)
     yield ("expm1", "(exp(r) - 1 - r) / r^2, relative to exp(r) - 1", lambda r: (mp.expm1(r) - r) / r ** 2,
            lambda r: r ** 2 / abs(mp.expm1(r)), -HALF_LN2, HALF_LN2, 5 if f32 else 10)
     yield ("exp2", "(2^r - 1) / r", lambda r: (mp.mpf(2) ** r - 1) / r, lambda r: abs(r) / mp.mpf(2) ** r,
            mp.mpf("-0.5001"), mp.mpf("0.5001"), 5 if f32 else 11)
+    if f32:
+        yield ("exp2Wide", "(2^r - 1) / r, for r within 1", lambda r: (mp.mpf(2) ** r - 1) / r,
+               lambda r: abs(r) / mp.mpf(2) ** r, mp.mpf("-1.0001"), mp.mpf("1.0001"), 6)
     for name, base in ("log", mp.e), ("log2", 2), ("log10", 10):
         function, weight = log_tail(base)
         yield (name, "(log(1 + f) - f) / f^2, by the base", function, weight, ROOT_HALF - 1, ROOT2 - 1,
@@ -203,8 +209,11 @@ def constants(width):
     for name, value in ("log2e", 1 / mp.log(2)), ("log10e", 1 / mp.log(10)):
         yield name, split(value, half, digits)
     yield "halfPi", split(mp.pi / 2, digits, digits)
-    bits = 14 if f32 else 33
-    yield "halfPiParts", split(mp.pi / 2, bits, bits, bits, digits)
+    if f32:
+        yield "twoLn2", split(2 * mp.log(2), digits, digits)
+        yield "halfPiThree", split(mp.pi / 2, digits, digits, digits)
+    else:
+        yield "halfPiParts", split(mp.pi / 2, 33, 33, 33, digits)
     yield "halfPiSplit", split(mp.pi / 2, half, digits)
     yield "twoLog2e", split(2 / mp.log(2), digits, digits)
     yield "thirdOfTwoLog2e", split(2 / mp.log(2) / 3, digits, digits)
