@@ -145,7 +145,8 @@ struct Machine {
   std::map<std::string, unsigned> calls;
   std::vector<Failure> failures;
   std::vector<std::string> problems;
-  std::vector<std::shared_ptr<Program>> programs;
+  /// The last bundle's come first.
+  std::deque<std::shared_ptr<Program>> programs;
 
   void reset(const std::string &chipNames);
 };

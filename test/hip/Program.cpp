@@ -140,7 +140,7 @@ void addBundle(const void *bytes, size_t size, unsigned optLevel) {
   for (qd::rt::Variant &variant : bundle->variants)
     if (variant.triple == qd::rt::amdgcnTriple) {
       uint64_t hash = llvm::xxh3_64bits(variant.image);
-      machine().programs.push_back(std::make_shared<Program>(Program{hash, std::move(variant), bundle->qir, optLevel}));
+      machine().programs.push_front(std::make_shared<Program>(Program{hash, std::move(variant), bundle->qir, optLevel}));
     }
 }
 

@@ -3,9 +3,8 @@
 
 usage: execution.py --bin FOLDER --double LIBRARY [--all] [FILE.qir...]
 
-The first and the last launch that each file asks for, each on another chip and wave, or with --all every one on all of
-them. Examples are compiled to bundles before and run as a program that ships them would; what stands in test/ is compiled
-where it runs. A process that misuses HIP's interface, or leaves memory or handles behind, is a failure.
+All launches that a file asks for, each file on another chip and wave, or with --all on all of them. Examples are compiled
+to bundles before and run as a program that ships them would; what stands in test/ is compiled where it runs. A process that misuses HIP's interface, or leaves memory or handles behind, is a failure.
 """
 import argparse
 import glob
@@ -25,6 +24,8 @@ import run  # noqa: E402
 # Chips, and waves that they are asked for. The first machine's other device must not matter.
 CHIPS = [("gfx942:sramecc+:xnack-", 64), ("gfx1100", 32), ("gfx90a:sramecc+:xnack-", 64), ("gfx1030", 64), ("gfx1200", 32),
          ("gfx1030", 32), ("gfx1100", 64), ("gfx1200", 64)]
+# Options that stand with a process, not with a launch.
+COMPILED = ("-block=", "-bind=", "-O", "--subgroup-size")
 FOLDERS = ["test/ops", "test/launch", "test/faults", "docs/examples"]
 
 
@@ -47,22 +48,19 @@ def applies(chosen, chip, lanes):
     return "sizes" not in chosen or str(lanes) in chosen["sizes"].split(",")
 
 
-def choose(path, turn):
-    """(line, chip, lanes) of a file: its first and last line, on the next chip that the line takes."""
-    lines = list(remote.run_lines(path))
-    for number in sorted({0, len(lines) - 1} if lines else set()):
-        for step in range(len(CHIPS)):
-            chip, lanes = CHIPS[(next(turn) if step == 0 else step) % len(CHIPS)]
-            if applies(lines[number][0], chip, lanes):
-                yield lines[number], chip, lanes
-                break
-
-
-def choose_all(path, turn):
-    for line in remote.run_lines(path):
-        for chip, lanes in CHIPS:
-            if applies(line[0], chip, lanes):
-                yield line, chip, lanes
+def choose(path, turn, on_all):
+    """(options, launches, chip, lanes): those that compile the file alike together, each set on the next chip that takes it
+    or on all of them."""
+    sets = {}
+    for chosen, arguments in remote.run_lines(path):
+        key = (tuple(sorted(chosen.items())), tuple(w for w in arguments if w.startswith(COMPILED)))
+        sets.setdefault(key, []).append([w for w in arguments if not w.startswith(COMPILED)])
+    for (chosen, compiled), launches in sets.items():
+        first = next(turn)
+        taking = [CHIPS[(first + step) % len(CHIPS)] for step in range(len(CHIPS))]
+        taking = [(chip, lanes) for chip, lanes in taking if applies(dict(chosen), chip, lanes)]
+        for chip, lanes in taking if on_all else taking[:1]:
+            yield list(compiled), launches, chip, lanes
 
 
 def bundle(qdc, path, chip, lanes, folder):
@@ -81,23 +79,25 @@ def main():
     options = parser.parse_args()
     files = options.files or [path for folder in FOLDERS for path in sorted(glob.glob(os.path.join(ROOT, folder, "*.qir")))]
     turn = itertools.count()
-    launches = failures = 0
+    count = failures = 0
     with tempfile.TemporaryDirectory() as folder:
         for path in files:
-            for (_, arguments), chip, lanes in (choose_all if options.all else choose)(path, turn):
+            for compiled, launches, chip, lanes in choose(path, turn, options.all):
                 where = executor(chip, lanes, os.path.abspath(options.double))
-                program, words = path, arguments
+                program, listed = path, os.path.join(folder, "launches")
                 if os.sep + "examples" + os.sep in path:
                     program = bundle(os.path.join(options.bin, "qdc"), path, chip, lanes, folder)
                     where.env["QD_HIP_BUNDLES"] = program
-                failure = run.run(os.path.join(options.bin, "qdc-run"), where, [program] + words)
-                launches += 1
+                with open(listed, "w") as file:
+                    file.writelines(" ".join(words) + "\n" for words in launches)
+                failure = run.run(os.path.join(options.bin, "qdc-run"), where, [program, "--launches=" + listed] + compiled)
+                count += len(launches)
                 if failure:
                     failures += 1
-                    print("FAILED: %s on %s in waves of %d: %s\n  %s" % (
-                        os.path.relpath(path, ROOT), chip, lanes, " ".join(words), failure.replace("\n", "\n  ")))
-    print("%d launches, %d failures" % (launches, failures))
-    return not launches or failures
+                    print("FAILED: %s on %s in waves of %d %s:\n  %s" % (
+                        os.path.relpath(path, ROOT), chip, lanes, " ".join(compiled), failure.replace("\n", "\n  ")))
+    print("%d launches, %d processes failed" % (count, failures))
+    return not count or failures
 
 
 if __name__ == "__main__":

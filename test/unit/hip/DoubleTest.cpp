@@ -1,6 +1,8 @@
 // What the stand-in itself notices.
 #include "HipMachine.h"
 
+#include <cstring>
+
 using namespace qd::rt;
 
 namespace {
@@ -87,6 +89,62 @@ TEST_F(DoubleTest, Launches) {
   EXPECT_EQ(callHip("hipModuleUnload", module), 0);
   EXPECT_EQ(callHip("hipDeviceSynchronize"), 719) << "unloaded under it";
   EXPECT_EQ(noticed(), 1u);
+}
+
+/// Each part of a code object that a launch relies on.
+TEST_F(DoubleTest, CodeObjects) {
+  Program program = compile(scaleProgram, "amdgcn:gfx942");
+  auto bundle = parseBundle(program.bytes.data(), program.bytes.size());
+  ASSERT_TRUE(bundle);
+  const std::vector<uint8_t> &good = bundle->variants[0].image;
+  auto load = [](const std::vector<uint8_t> &image) {
+    void *module = nullptr;
+    int code = callHip("hipModuleLoadDataEx", &module, static_cast<const void *>(image.data()), 0u,
+                       static_cast<int *>(nullptr), static_cast<void **>(nullptr));
+    if (!code)
+      callHip("hipModuleUnload", module);
+    return code;
+  };
+  EXPECT_EQ(load(good), 0);
+  auto changed = [&](const std::string &text, size_t behind, uint8_t value) {
+    std::vector<uint8_t> image = good;
+    size_t at = std::string(good.begin(), good.end()).find(text);
+    EXPECT_NE(at, std::string::npos) << text;
+    image[at + text.size() + behind] = value;
+    return load(image);
+  };
+  EXPECT_EQ(changed("\x7F" "ELF", 44, 0x3F), 200) << "another chip in the header than in the metadata";
+  EXPECT_EQ(changed(".kernarg_segment_size", 0, 16), 200) << "a segment that does not hold the arguments";
+  EXPECT_EQ(changed(".kernarg_segment_size", 0, 32), 200) << "another segment than the descriptor's";
+  EXPECT_EQ(changed(".wavefront_size", 0, 32), 200);
+  EXPECT_EQ(changed(".group_segment_fixed_size", 0, 4), 200);
+  EXPECT_EQ(changed(".offset\x04", 0, 0xC1), 200) << "metadata that is not whole";
+  EXPECT_EQ(changed("global_buffe", 0, 'x'), 200) << "a kind of arguments that nobody knows";
+  EXPECT_EQ(changed("scale.k", 0, 'x'), 200) << "a descriptor of another name";
+  EXPECT_EQ(noticed(), 0u);
+
+  // What the launch will hand over is not what the code reads.
+  for (auto [from, to] : {std::pair("\"type\":\"f32\",\"offset\"", "\"type\":\"f64\",\"offset\""),
+                          std::pair("\"name\":\"x\"", "\"name\":\"z\""), std::pair("[64,1,1]", "[32,1,1]"),
+                          std::pair("\"size\":false", "\"size\":true,\"size_offset\":8")}) {
+    std::string json = bundle->variants[0].interface.json;
+    size_t at = json.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    json.replace(at, std::strlen(from), to);
+    std::vector<uint8_t> bytes = formatEntry(ImageKind::Object,
+                                             {{"triple", std::string(amdgcnTriple)},
+                                              {"arch", "gfx942"},
+                                              {"qdb.version", "1"},
+                                              {"subgroup_size", "64"},
+                                              {"qdb.interface", json}},
+                                             good);
+    std::vector<uint8_t> qir = formatEntry(ImageKind::None, {{"triple", "qir"}, {"qdb.version", "1"}}, bundle->qir);
+    bytes.insert(bytes.end(), qir.begin(), qir.end());
+    control().addBundle(bytes.data(), bytes.size());
+    EXPECT_EQ(load(good), 200) << from;
+    EXPECT_EQ(noticed(), 1u) << from;
+  }
+  control().addBundle(program.bytes.data(), program.bytes.size());
 }
 
 } // namespace
