@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,13 +45,19 @@ struct HostOptions {
   std::string cpu = {};      ///< cpu: as in CodegenOptions; this machine must run its code
   std::string checks;        ///< interp: comma-separated names, "all", or "" for the default set
   std::shared_ptr<CodeStore> store = nullptr; ///< cpu: null for none
+  unsigned launchTimeLimit = 0;               ///< milliseconds that a launch may take; 0 for no limit
+  /// Asked some twenty times a second by the thread that launches: whether the launch shall end. Null for never.
+  std::function<bool()> isInterrupted = nullptr;
 };
 
 /// A module made ready for one executor. `launch` runs all blocks of a grid to their end; an error is the
-/// sentence a user reads (what went wrong, where in the source, which block and thread).
+/// sentence a user reads (what went wrong, where in the source, which block and thread). A launch that is ended early leaves
+/// its buffers in between; the cpu device ends one where a block has ended, the others anywhere.
 class HostProgram {
 public:
   virtual ~HostProgram() = default;
+  /// Makes the machine code that the first launch of each kernel would.
+  virtual llvm::Error makeCode() { return llvm::Error::success(); }
   /// `args` has one entry for each of the kernel's arguments, checked by the caller against its interface.
   virtual llvm::Error launch(llvm::StringRef kernel, std::array<uint32_t, 3> grid, llvm::ArrayRef<HostArg> args) = 0;
 };

@@ -9,6 +9,7 @@
 #include "codegen/Codegen.h"
 #include "codegen/HostProgram.h"
 #include "codegen/Interface.h"
+#include "codegen/LaunchWatch.h"
 #include "codegen/PrintLog.h"
 #include "codegen/sim/Sim.h"
 
@@ -23,8 +24,9 @@ namespace qd {
 namespace {
 class SimDevice final : public HostProgram {
 public:
-  SimDevice(std::unique_ptr<SimProgram> program, std::vector<KernelInterface> kernels, std::unique_ptr<PrintLog> prints)
-      : program(std::move(program)), kernels(std::move(kernels)), prints(std::move(prints)) {}
+  SimDevice(std::unique_ptr<SimProgram> program, std::vector<KernelInterface> kernels, std::unique_ptr<PrintLog> prints,
+            const HostOptions &options)
+      : program(std::move(program)), kernels(std::move(kernels)), prints(std::move(prints)), options(options) {}
 
   llvm::Error launch(llvm::StringRef name, std::array<uint32_t, 3> grid, llvm::ArrayRef<HostArg> args) override {
     auto kernel = llvm::find_if(kernels, [&](const KernelInterface &k) { return k.name == name; });
@@ -45,7 +47,9 @@ public:
       for (unsigned dim = 0; interface.passesSize && dim < interface.rank; ++dim)
         parameters.push_back(SimArg::scalar(arg.getExtent(dim, interface.rank)));
     }
-    llvm::Error error = program->run(name, grid, {kernel->block[0], kernel->block[1], kernel->block[2]}, parameters);
+    LaunchWatch watch(options);
+    auto findEnd = [&] { return watch.mustEnd() ? watch.takeError() : llvm::Error::success(); };
+    llvm::Error error = program->run(name, grid, {kernel->block[0], kernel->block[1], kernel->block[2]}, parameters, findEnd);
     prints->flush();
     return error;
   }
@@ -54,6 +58,7 @@ private:
   std::unique_ptr<SimProgram> program;
   std::vector<KernelInterface> kernels;
   std::unique_ptr<PrintLog> prints;
+  HostOptions options;
 };
 } // namespace
 
@@ -84,7 +89,7 @@ std::unique_ptr<HostProgram> createSimProgram(ModuleOp module, const Target &tar
     module.emitError() << "sim of " << target.str() << ": " << llvm::toString(program.takeError());
     return nullptr;
   }
-  return std::make_unique<SimDevice>(std::move(*program), std::move(kernels), std::move(prints));
+  return std::make_unique<SimDevice>(std::move(*program), std::move(kernels), std::move(prints), options);
 }
 
 } // namespace qd

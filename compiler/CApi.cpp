@@ -1,15 +1,11 @@
 //===- CApi.cpp - the C interface over the C++ one ------------------------------------------------===//
 
-#include "compiler/BindArguments.h"
-#include "compiler/BlockSizes.h"
 #include "compiler/Compiler.h"
-#include "compiler/Session.h"
-#include "compiler/Pipeline.h"
+#include "compiler/HostModule.h"
 #include "compiler/ResultCache.h"
+#include "compiler/Worker.h"
 #include "compiler/qdc.h"
 
-#include "codegen/HostProgram.h"
-#include "codegen/Interface.h"
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 #include <cstddef>
@@ -190,11 +186,7 @@ char *qdcDescribeCache(const qdcCompileOptions *options) {
 // Running on this machine
 //===----------------------------------------------------------------------===//
 
-struct qdcHostModule_ {
-  qd::Session session; ///< keeps the module alive that the interpreter runs
-  std::string interface;
-  std::unique_ptr<qd::HostProgram> program;
-};
+struct qdcHostModule_ : qd::HostModule {};
 
 void qdcInitHostOptionsSized(qdcHostOptions *options, uint32_t structSize) {
   qdcHostOptions defaults = {};
@@ -209,57 +201,45 @@ static void giveDiagnostics(StringRef text, char **diagnostics) {
     *diagnostics = text.empty() ? nullptr : copyString(text);
 }
 
-/// "sim:gfx942" is a sim of that chip; "cpu" and "interp" are targets of their own.
-static Expected<qd::Target> findHostTarget(StringRef device, unsigned subgroupSize) {
-  auto [kind, chip] = device.split(':');
-  if (kind == "cpu" || kind == "interp")
-    return qd::findTarget(device, subgroupSize);
-  if (kind != "sim")
-    return createStringError("unknown host device '" + device + "', expected cpu, interp or sim:CHIP");
-  if (chip.empty())
-    return createStringError("device sim needs a chip, as in sim:sm_80 or sim:gfx942");
-  return qd::findTarget((chip.starts_with("gfx") ? "amdgcn:" : "nvptx:") + chip.str(), subgroupSize);
+static qd::HostRequest convert(const qdcHostOptions &options) {
+  auto read = [](const char *text) { return std::string(text ? text : ""); };
+  qd::HostRequest request;
+  request.device = read(options.device);
+  request.checks = read(options.checks);
+  request.options.subgroupSize = options.subgroupSize;
+  request.options.optLevel = options.optLevel;
+  request.options.blocks = read(options.blocks);
+  request.options.bind = read(options.bind);
+  request.options.cache = qd::CachePolicy(options.cache);
+  request.options.cacheFolder = read(options.cacheFolder);
+  request.options.cacheBytes = options.cacheBytes;
+  request.options.isolate = options.isolate;
+  request.options.timeLimit = options.timeLimit;
+  request.options.memoryLimit = options.memoryLimit;
+  return request;
 }
 
-static bool load(qdcHostModule_ &host, StringRef qir, StringRef name, const qdcHostOptions &options) {
-  StringRef device = options.device ? options.device : "";
-  Expected<qd::Target> target = findHostTarget(device, options.subgroupSize);
-  if (!target) {
-    host.session.error(toString(target.takeError()));
-    return false;
-  }
-  mlir::ModuleOp module = host.session.parse(qir, name);
-  if (!module || !qd::resizeBlocks(host.session, module, options.blocks ? options.blocks : "") ||
-      !qd::bindArguments(host.session, module, options.bind ? options.bind : ""))
-    return false;
-  if (module.getOps<qd::KernelOp>().empty()) {
-    module.emitError() << "expected at least one qd.kernel";
-    return false;
-  }
+/// Makes the module, after another process has where that is asked for; what there is to say is in `said`.
+static bool load(qdcHostModule_ &host, StringRef qir, StringRef name, const qdcHostOptions &options, qd::CompileResult &said) {
+  qd::HostRequest request = convert(options);
   qd::HostOptions hostOptions;
-  hostOptions.optLevel = std::min(options.optLevel, 3u);
   hostOptions.threads = options.threads;
-  hostOptions.checks = options.checks ? options.checks : "";
-  if (target->getBackend() == qd::Backend::CPU) {
-    qd::CompileOptions caching;
-    caching.cache = qd::CachePolicy(options.cache);
-    caching.cacheFolder = options.cacheFolder ? options.cacheFolder : "";
-    caching.cacheBytes = options.cacheBytes;
-    hostOptions.store = qd::getCodeStore(caching);
+  hostOptions.launchTimeLimit = options.launchTimeLimit;
+  if (options.interrupt)
+    hostOptions.isInterrupted = [call = options.interrupt, context = options.interruptContext] { return call(context) != 0; };
+  if (options.isolate || options.timeLimit || options.memoryLimit) {
+    said = qd::prepareInWorker(qir, name, request);
+    if (!said.ok)
+      return false;
+    hostOptions.store = qd::readHostCode(said.data);
+    said.data.clear();
+  } else {
+    hostOptions.store = qd::getHostStore(request);
   }
-  std::vector<qd::KernelInterface> kernels;
-  for (qd::KernelOp kernel : module.getOps<qd::KernelOp>())
-    kernels.push_back(qd::describeKernel(kernel, *target));
-  host.interface = qd::printInterface(kernels);
-  if (target->getBackend() == qd::Backend::Interp) {
-    host.program = qd::createInterpProgram(module, *target, hostOptions);
-    return bool(host.program);
-  }
-  if (failed(qd::runPipeline(module, *target, {})))
-    return false;
-  host.program = device.starts_with("sim") ? qd::createSimProgram(module, *target, hostOptions)
-                                           : qd::createCPUProgram(module, *target, hostOptions);
-  return bool(host.program);
+  said.ok = qd::loadHostModule(host, qir, name, request, hostOptions);
+  said.diagnostics = host.session.getDiagnostics();
+  said.messages = host.session.getMessages();
+  return said.ok;
 }
 
 qdcHostModule qdcHostCompile(const void *qir, size_t size, const char *name, const qdcHostOptions *options,
@@ -271,10 +251,7 @@ qdcHostModule qdcHostCompile(const void *qir, size_t size, const char *name, con
   }
   auto host = std::make_unique<qdcHostModule_>();
   qd::CompileResult said;
-  said.ok = load(*host, StringRef(static_cast<const char *>(qir), size), name ? name : "<input>", known);
-  said.diagnostics = host->session.getDiagnostics();
-  said.messages = host->session.getMessages();
-  bool ok = said.ok;
+  bool ok = load(*host, StringRef(static_cast<const char *>(qir), size), name ? name : "<input>", known, said);
   *result = new qdcResult_(std::move(said));
   return ok ? host.release() : nullptr;
 }

@@ -93,7 +93,7 @@ public:
   ~Worker();
 
   /// An error is what became of the process, which is gone then.
-  Expected<CompileResult> compile(StringRef qir, StringRef name, const CompileOptions &options);
+  Expected<CompileResult> run(std::string request, const CompileOptions &options);
   /// Whether it waits for a request; an idle worker may have been killed.
   bool isAlive() const;
   bool mayGoOn() const { return goesOn; }
@@ -231,17 +231,23 @@ Error Worker::describeEnd(const CompileOptions &options) {
   return createStringError(formatv("the worker process '{0}' ended with exit status {1}{2}", program, WEXITSTATUS(status), tail));
 }
 
-Expected<CompileResult> Worker::compile(StringRef qir, StringRef name, const CompileOptions &options) {
+/// The part that all requests have.
+static ByteWriter beginRequest(WorkerTask task, StringRef qir, StringRef name, const CompileOptions &options) {
   ByteWriter request;
+  request.number(uint64_t(task));
   request.text(name);
   writeOptions(options, request);
   request.number(uint64_t(options.memoryLimit) << 20);
   request.text(qir);
+  return request;
+}
+
+Expected<CompileResult> Worker::run(std::string request, const CompileOptions &options) {
   logStart = std::max<off_t>(lseek(log.get(), 0, SEEK_END), 0);
   Deadline deadline;
   if (options.timeLimit)
     deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(options.timeLimit);
-  Transfer moved = sendMessage(socket.get(), request.take(), deadline);
+  Transfer moved = sendMessage(socket.get(), request, deadline);
   std::string bytes;
   if (moved == Transfer::Done)
     moved = receiveMessage(socket.get(), bytes, deadline);
@@ -315,16 +321,30 @@ static CompileResult makeFailure(StringRef name, Error error) {
   return result;
 }
 
-CompileResult compileInWorker(std::string_view qir, std::string_view name, const CompileOptions &options) {
-  StringRef input(qir.data(), qir.size()), inputName(name.data(), name.size());
+static CompileResult runInWorker(ByteWriter request, StringRef name, const CompileOptions &options) {
   Expected<std::unique_ptr<Worker>> worker = acquire();
   if (!worker)
-    return makeFailure(inputName, worker.takeError());
-  Expected<CompileResult> result = (*worker)->compile(input, inputName, options);
+    return makeFailure(name, worker.takeError());
+  Expected<CompileResult> result = (*worker)->run(request.take(), options);
   if (!result)
-    return makeFailure(inputName, result.takeError());
+    return makeFailure(name, result.takeError());
   release(std::move(*worker));
   return std::move(*result);
+}
+
+CompileResult compileInWorker(std::string_view qir, std::string_view name, const CompileOptions &options) {
+  return runInWorker(beginRequest(WorkerTask::Compile, {qir.data(), qir.size()}, {name.data(), name.size()}, options),
+                     {name.data(), name.size()}, options);
+}
+
+CompileResult prepareInWorker(StringRef qir, StringRef name, const HostRequest &request) {
+  ByteWriter writer = beginRequest(WorkerTask::PrepareHostModule, qir, name, request.options);
+  writer.text(request.device);
+  writer.text(request.checks);
+  writer.number(uint64_t(request.options.cache));
+  writer.text(request.options.cacheFolder);
+  writer.number(request.options.cacheBytes);
+  return runInWorker(std::move(writer), name, request.options);
 }
 
 } // namespace qd

@@ -10,11 +10,14 @@
 #define QD_COMPILER_WORKER_H
 
 #include "compiler/Compiler.h"
+#include "compiler/HostModule.h"
 
 namespace qd {
 
 /// The host's half. Thread-safe: as many workers run as threads call.
 CompileResult compileInWorker(std::string_view qir, std::string_view name, const CompileOptions &options);
+/// prepareHostModule there.
+CompileResult prepareInWorker(llvm::StringRef qir, llvm::StringRef name, const HostRequest &request);
 
 /// The worker's half: serves requests that come by the socket at descriptor 0 until the host closes it. The exit status.
 int runWorker();

@@ -73,12 +73,23 @@ static void onBadAccess(int, siginfo_t *info, void *) {
 static void answer(int socket, const std::string &request) {
   constexpr uint64_t mostResident = uint64_t(512) << 20;
   ByteReader reader(request);
+  auto task = WorkerTask(reader.number());
   std::string name = reader.text();
-  CompileOptions options;
+  HostRequest host;
+  CompileOptions &options = host.options;
   readOptions(reader, options);
-  limitMemory(reader.number());
+  uint64_t memoryLimit = reader.number();
   std::string qir = reader.text();
-  CompileResult result = compileInProcess(qir, name, options);
+  if (task == WorkerTask::PrepareHostModule) {
+    host.device = reader.text();
+    host.checks = reader.text();
+    options.cache = CachePolicy(reader.number());
+    options.cacheFolder = reader.text();
+    options.cacheBytes = reader.number();
+  }
+  limitMemory(memoryLimit);
+  CompileResult result =
+      task == WorkerTask::PrepareHostModule ? prepareHostModule(qir, name, host) : compileInProcess(qir, name, options);
   limitMemory(0);
   ByteWriter writer;
   // A worker that has grown makes room for a fresh one.

@@ -1,7 +1,8 @@
 //===- WorkerProtocol.h - what host and worker send each other ---------------------------------===//
 //
 // Purpose: messages with their length in front, over a stream socket. First the worker says which build it is; then each
-// request (name, options, memory limit, input) gets an answer (whether the worker goes on, and the result).
+// request (its kind, name, options, memory limit, input, and what is the kind's own) gets an answer (whether the worker goes
+// on, and the result).
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,12 +11,15 @@
 
 #include "llvm/ADT/StringRef.h"
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
 namespace qd {
 
 constexpr const char *workerGreeting = "qdc-worker 1";
+
+enum class WorkerTask : uint64_t { Compile, PrepareHostModule };
 
 /// Exit status of a worker that came to its memory limit.
 constexpr int outOfMemoryStatus = 121;

@@ -217,6 +217,16 @@ typedef struct qdcHostOptions {
   uint32_t cache;         /* QDC_CACHE_*, for the cpu device's machine code, which is kept on disk alone */
   const char *cacheFolder; /* as in qdcCompileOptions */
   uint64_t cacheBytes;    /* as in qdcCompileOptions */
+  uint32_t isolate;       /* as in qdcCompileOptions: all that ends the process where a module is made is found in a child
+                             process first, and the cpu device's machine code is made there */
+  uint32_t timeLimit;     /* as in qdcCompileOptions */
+  uint32_t memoryLimit;   /* as in qdcCompileOptions */
+  uint32_t launchTimeLimit; /* milliseconds by the clock that a launch may take; 0 for no limit */
+  /* Asked about twenty times a second by the thread that launches, while a kernel runs: non-zero ends the launch. Null for
+   * never. It gets `interruptContext`, must not use the module, and must not return by a jump or an exception. A launch that
+   * is ended, by this or its limit, fails and leaves its buffers in between; the cpu device ends it between two blocks. */
+  int (*interrupt)(void *interruptContext);
+  void *interruptContext; /* of `interrupt`; must be valid as long as the module */
 } qdcHostOptions;
 
 /* As qdcInitCompileOptions and its other form. */

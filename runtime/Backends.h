@@ -29,11 +29,8 @@ struct VariantRequest {
   /// What the compiler is asked for where no ready code fits.
   std::string targets;
   uint32_t subgroupSize = 0;
-  uint32_t optLevel = 2;
-  /// Block sizes that differ from the program's own; "" for none.
-  std::string blocks;
-  /// Arguments that are constants; "" for none.
-  std::string bind;
+  /// How it is compiled, but for the subgroup size.
+  DeviceOptions options;
   /// Picks a variant out of a bundle.
   std::function<Expected<const Variant *>(const Bundle &)> match;
 };

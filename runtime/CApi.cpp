@@ -52,6 +52,12 @@ qdrtStatus readOptions(const qdrtDeviceOptions *given, DeviceOptions &options) {
   options.checks = given->checks ? given->checks : "";
   options.blocks = given->blocks ? given->blocks : "";
   options.bind = known.bind ? known.bind : "";
+  options.launchTimeLimit = known.launchTimeLimit;
+  options.isolate = known.isolate;
+  options.compileTimeLimit = known.compileTimeLimit;
+  options.compileMemoryLimit = known.compileMemoryLimit;
+  options.interrupt = known.interrupt;
+  options.interruptContext = known.interruptContext;
   return QDRT_OK;
 }
 

@@ -70,18 +70,20 @@ Expected<const Compiler *> Compiler::get() {
 
 Expected<std::vector<uint8_t>> Compiler::compileToBundle(const std::vector<uint8_t> &qir,
                                                          const std::string &name, const std::string &targets,
-                                                         unsigned subgroupSize, unsigned optLevel,
-                                                         const std::string &blocks, const std::string &bind,
+                                                         unsigned subgroupSize, const DeviceOptions &with,
                                                          std::string &warnings) const {
   qdcCompileOptions options = {};
   initCompileOptions(&options, sizeof options);
   options.targets = targets.c_str();
   options.emit = "qdb";
   options.subgroupSize = subgroupSize;
-  options.optLevel = optLevel;
+  options.optLevel = with.optLevel;
   options.stripQir = 1;
-  options.blocks = blocks.c_str();
-  options.bind = bind.empty() ? nullptr : bind.c_str();
+  options.blocks = with.blocks.c_str();
+  options.bind = with.bind.empty() ? nullptr : with.bind.c_str();
+  options.isolate = with.isolate;
+  options.timeLimit = with.compileTimeLimit;
+  options.memoryLimit = with.compileMemoryLimit;
   qdcResult result = compile(qir.data(), qir.size(), name.c_str(), &options);
   if (!result)
     return fail("the compiler gave no result for '", name, "'");

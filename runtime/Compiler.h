@@ -4,7 +4,7 @@
 #define QD_RUNTIME_COMPILER_H
 
 #include "compiler/qdc.h"
-#include "runtime/Error.h"
+#include "runtime/Device.h"
 
 #include <vector>
 
@@ -31,12 +31,11 @@ struct Compiler {
   /// this code or the executable, in ../lib of either, or on the system's search path.
   static Expected<const Compiler *> get();
 
-  /// Compiles QIR text or bytecode to a bundle for `targets` ("nvptx:sm_90"), with the block sizes of `blocks`
-  /// and the constants of `bind`.
+  /// Compiles QIR text or bytecode to a bundle for `targets` ("nvptx:sm_90"), as a device's options say but for the
+  /// subgroup size.
   Expected<std::vector<uint8_t>> compileToBundle(const std::vector<uint8_t> &qir, const std::string &name,
                                                  const std::string &targets, unsigned subgroupSize,
-                                                 unsigned optLevel, const std::string &blocks, const std::string &bind,
-                                                 std::string &warnings) const;
+                                                 const DeviceOptions &with, std::string &warnings) const;
 };
 
 } // namespace qd::rt

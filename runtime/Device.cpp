@@ -303,6 +303,8 @@ Expected<std::unique_ptr<Device>> Device::open(const std::string &name, const De
   if (kind != "cuda" && kind != "hip" && kind != "vulkan")
     return refuse("no device is called '", name, "'",
                 suggestion(kind, {"cpu", "interp", "sim:CHIP", "vulkan", "cuda", "hip", "best"}));
+  if (options.launchTimeLimit)
+    return refuse("launches on ", kind, " cannot be ended, their time is limited on cpu, interp and sim alone");
   std::optional<unsigned> index;
   if (colon != std::string::npos) {
     unsigned number = 0;
@@ -361,14 +363,14 @@ Expected<Variant> variantFor(const Program &program, const VariantRequest &reque
   std::string why = text("'", program.name, "' is no bundle, so it must be compiled");
   if (isBundle(program.bytes.data(), program.bytes.size())) {
     auto variant = take(program.bytes, bundle);
-    bool asIs = request.blocks.empty() && request.bind.empty();
+    bool asIs = request.options.blocks.empty() && request.options.bind.empty();
     if (asIs && (variant || bundle.qir.empty()))
       return variant;
     if (bundle.qir.empty())
       return fail("'", program.name, "' holds no QIR, which other block sizes ",
-                  request.bind.empty() ? "" : "and bound arguments ", "are compiled from");
+                  request.options.bind.empty() ? "" : "and bound arguments ", "are compiled from");
     why = asIs ? text(variant.message(), "; so its QIR must be compiled")
-               : text("other block sizes ", request.bind.empty() ? "" : "and bound arguments ", "than those of '",
+               : text("other block sizes ", request.options.bind.empty() ? "" : "and bound arguments ", "than those of '",
                       program.name, "' must be compiled");
     qir = &bundle.qir;
   }
@@ -376,7 +378,7 @@ Expected<Variant> variantFor(const Program &program, const VariantRequest &reque
   if (!compiler)
     return fail(why, ", and ", compiler.message());
   auto compiled = (*compiler)->compileToBundle(*qir, program.name, request.targets, request.subgroupSize,
-                                               request.optLevel, request.blocks, request.bind, warnings);
+                                               request.options, warnings);
   if (!compiled)
     return compiled.error();
   Bundle made;

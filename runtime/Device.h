@@ -130,6 +130,14 @@ struct DeviceOptions {
   std::string blocks;
   /// Scalar arguments that are constants, "n=1024,scan.step=2": as `blocks`. They leave the interface.
   std::string bind;
+  /// Milliseconds that a launch may take on host devices; 0 for no limit.
+  uint32_t launchTimeLimit = 0;
+  /// Code is made in a child process, in at most so many milliseconds and MiB; 0 for no limit.
+  bool isolate = false;
+  uint32_t compileTimeLimit = 0, compileMemoryLimit = 0;
+  /// As in qdrtDeviceOptions.
+  int (*interrupt)(void *) = nullptr;
+  void *interruptContext = nullptr;
 };
 
 /// The largest grid and block that a device launches.

@@ -225,7 +225,7 @@ Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
   std::string warnings;
   auto variant =
       variantFor(program,
-                 {name(), facts.target, options.subgroupSize, options.optLevel, options.blocks, options.bind, match},
+                 {name(), facts.target, options.subgroupSize, options, match},
                  warnings);
   if (!variant)
     return variant.error();

@@ -296,6 +296,12 @@ private:
     hostOptions.checks = with.checks.empty() ? nullptr : with.checks.c_str();
     hostOptions.blocks = with.blocks.c_str();
     hostOptions.bind = with.bind.empty() ? nullptr : with.bind.c_str();
+    hostOptions.isolate = with.isolate;
+    hostOptions.timeLimit = with.compileTimeLimit;
+    hostOptions.memoryLimit = with.compileMemoryLimit;
+    hostOptions.launchTimeLimit = with.launchTimeLimit;
+    hostOptions.interrupt = with.interrupt;
+    hostOptions.interruptContext = with.interruptContext;
     char *diagnostics = nullptr;
     qdcHostModule handle =
         compiler.hostLoad(qir.data(), qir.size(), programName.c_str(), &hostOptions, &diagnostics);

@@ -53,8 +53,7 @@ public:
     uint32_t wanted = options.subgroupSize ? options.subgroupSize : facts.defaultSubgroup;
     uint32_t smallest = options.subgroupSize ? wanted : facts.smallestSubgroup;
     uint32_t largest = options.subgroupSize ? wanted : facts.largestSubgroup;
-    VariantRequest request{name(), target(), wanted, options.optLevel, options.blocks, options.bind,
-                           [&](const Bundle &bundle) {
+    VariantRequest request{name(), target(), wanted, options, [&](const Bundle &bundle) {
                              return matchVulkan(bundle, smallest, largest, wanted, facts.apiMinor,
                                                 [&](const Variant &variant) { return runs(variant); });
                            }};

@@ -14,7 +14,8 @@
  * Threads. Every function may be called by many threads at once. An object is used by one thread at a time, and no
  * thread frees what another is using; threads may use different objects of one device at the same time.
  * After fork the child may use what the parent made of cpu, interp and sim devices. Using other devices of the parent is
- * an error there, and so may be opening new ones, as drivers have it.
+ * an error there. New ones may be opened there as far as drivers allow it; Mesa's software device for Vulkan does, but where
+ * the parent has one open too, the child ends by _exit: at exit, Mesa waits for threads that only the parent has.
  *
  * Units: bytes, elements, threads or lanes where so named; time in seconds. Strings are UTF-8 and end in NUL.
  *
@@ -79,7 +80,20 @@ typedef struct qdrtDeviceOptions {
   const char *blocks;    /* block sizes of resizable kernels in threads, "sum=128,scan=32x8"; null for the kernels' own */
   const char *bind;      /* scalar arguments that are constants, "n=1024,KERNEL.scale=0.5"; a name alone is of every kernel
                             that has it. Bound arguments leave the interface: launches do not pass them */
+  uint32_t launchTimeLimit; /* milliseconds by the clock that a launch may take on cpu, interp and sim; 0 for no limit */
+  uint32_t isolate;      /* non-zero makes code in a child process (the program qdc): what would end this one is an error of
+                            qdrtModuleLoad. For cpu, interp and sim, and where the compiler is needed for others */
+  uint32_t compileTimeLimit;   /* milliseconds by the clock that making a module's code may take; 0 for no limit. Implies
+                                  isolate */
+  uint32_t compileMemoryLimit; /* MiB that it may take; 0 for no limit. Implies isolate */
+  /* Asked about twenty times a second by the thread that launches, while a kernel runs on cpu, interp or sim: non-zero ends
+   * the launch. Null for never. It gets `interruptContext`, uses nothing of the device, and returns. */
+  int (*interrupt)(void *interruptContext);
+  void *interruptContext; /* of `interrupt`; valid until the device and all that was made of it are freed */
 } qdrtDeviceOptions;
+/* A launch that `launchTimeLimit` or `interrupt` ends is QDRT_FAILED and leaves its buffers in between: anywhere on interp and
+ * sim, between two blocks on cpu, whose blocks are not ended. Other devices end no launch: they do not ask `interrupt`, and
+ * opening them with a `launchTimeLimit` is QDRT_INVALID. */
 
 /* Fills in the defaults; `structSize` is the caller's sizeof. */
 QDRT_API void qdrtInitDeviceOptionsSized(qdrtDeviceOptions *options, uint32_t structSize);
@@ -116,6 +130,7 @@ typedef struct qdrtDeviceProperties {
   uint32_t isHostMemory;         /* non-zero: buffers lie where the host sees them (qdrtBufferMap) */
 } qdrtDeviceProperties;
 
+/* Fills in as much as `properties->structSize` says that the caller knows; QDRT_INVALID where it says nothing. */
 QDRT_API qdrtStatus qdrtDeviceGetProperties(qdrtDevice device, qdrtDeviceProperties *properties);
 
 /* Waits for all work of all streams of the device. */
@@ -253,6 +268,7 @@ QDRT_API void qdrtPreparedFree(qdrtPrepared prepared);
  * share one queue, which runs their work in the order in which it was given. cpu, interp and sim carry work out before
  * the call returns. A null stream is the device's default one: on CUDA and HIP the driver's legacy default stream. */
 
+/* A new stream. Freed with qdrtStreamFree. */
 QDRT_API qdrtStatus qdrtStreamCreate(qdrtDevice device, qdrtStream *stream);
 /* A CUstream or hipStream_t of this process (PyTorch's, CuPy's), which stays the caller's and must belong to the
  * device's context. QDRT_INVALID on other devices. Waiting for streams that do not wait for the legacy default stream is the
@@ -284,7 +300,9 @@ QDRT_API qdrtStatus qdrtStreamFill(qdrtStream stream, qdrtBuffer buffer, uint64_
 /* A point in a stream's work. Asking for one that was never recorded is QDRT_INVALID. */
 typedef struct qdrtEvent_ *qdrtEvent;
 
+/* An event that was never recorded. Freed with qdrtEventFree. */
 QDRT_API qdrtStatus qdrtEventCreate(qdrtDevice device, qdrtEvent *event);
+/* What waits for it still does. */
 QDRT_API void qdrtEventFree(qdrtEvent event);
 /* The event happens when all that the stream was given so far has finished. May be recorded again. */
 QDRT_API qdrtStatus qdrtEventRecord(qdrtEvent event, qdrtStream stream);
@@ -305,8 +323,12 @@ QDRT_API qdrtStatus qdrtStreamWaitEvent(qdrtStream stream, qdrtEvent event);
  * elsewhere as it is. From then on nothing can be added. Launches and buffers that are part of a graph live as long. */
 typedef struct qdrtGraph_ *qdrtGraph;
 
+/* A graph of nothing. Freed with qdrtGraphFree. */
 QDRT_API qdrtStatus qdrtGraphCreate(qdrtDevice device, qdrtGraph *graph);
+/* Launches of the graph that streams were given are still carried out. */
 QDRT_API void qdrtGraphFree(qdrtGraph graph);
+/* These add to the graph's end; QDRT_INVALID once it was launched. A prepared launch may be part of many graphs, or of one
+ * several times, and cannot be changed as long as one of them lives. */
 QDRT_API qdrtStatus qdrtGraphAddLaunch(qdrtGraph graph, qdrtPrepared prepared);
 /* Memory of the host is read and written at every launch of the graph. */
 QDRT_API qdrtStatus qdrtGraphAddUpload(qdrtGraph graph, qdrtBuffer buffer, uint64_t offset, const void *data,

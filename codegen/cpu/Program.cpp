@@ -9,6 +9,7 @@
 
 #include "codegen/HostProgram.h"
 #include "codegen/Interface.h"
+#include "codegen/LaunchWatch.h"
 #include "codegen/TargetMachine.h"
 #include "codegen/cpu/KernelEmitter.h"
 #include "codegen/cpu/Native.h"
@@ -197,6 +198,7 @@ public:
   CPUProgram(const HostOptions &options) : options(options) {}
 
   LogicalResult build(ModuleOp module, const Target &target);
+  llvm::Error makeCode() override;
   llvm::Error launch(StringRef name, std::array<uint32_t, 3> grid, ArrayRef<HostArg> args) override;
 
 private:
@@ -210,8 +212,10 @@ private:
 
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> makeObject(Kernel &kernel);
   void compile(Kernel &kernel, StringRef name);
-  llvm::Error runTogether(Kernel &kernel, StringRef name, const void *record, uint64_t blocks, cpu::Reports &reports);
-  void runApart(Kernel &kernel, const void *record, uint64_t blocks, cpu::Reports &reports);
+  llvm::Error makeCode(Kernel &kernel, StringRef name);
+  llvm::Error runTogether(Kernel &kernel, StringRef name, const void *record, uint64_t blocks, cpu::Reports &reports,
+                          LaunchWatch &watch);
+  void runApart(Kernel &kernel, const void *record, uint64_t blocks, cpu::Reports &reports, LaunchWatch &watch);
 };
 } // namespace
 
@@ -277,6 +281,20 @@ void CPUProgram::compile(Kernel &kernel, StringRef name) {
     kernel.problem = llvm::toString(address.takeError());
 }
 
+/// Compiles a kernel unless that has been done.
+llvm::Error CPUProgram::makeCode(Kernel &kernel, StringRef name) {
+  std::call_once(kernel.compiled, [&] { compile(kernel, name); });
+  return kernel.entry ? llvm::Error::success()
+                      : llvm::createStringError(llvm::formatv("kernel '{0}' cannot run on cpu: {1}", name, kernel.problem));
+}
+
+llvm::Error CPUProgram::makeCode() {
+  for (auto &entry : kernels)
+    if (llvm::Error error = makeCode(entry.second, entry.first()))
+      return error;
+  return llvm::Error::success();
+}
+
 /// Only kernels with asserts leave their blocks early.
 static void runReporting(const Kernel &kernel, cpu::Reports &reports, llvm::function_ref<void()> blocks) {
   if (kernel.facts.hasAsserts)
@@ -285,15 +303,36 @@ static void runReporting(const Kernel &kernel, cpu::Reports &reports, llvm::func
     blocks();
 }
 
+/// Calls `run` with parts of a range of blocks that take about a millisecond, until the launch has to end.
+static void runWatched(uint64_t begin, uint64_t end, LaunchWatch &watch, llvm::function_ref<void(uint64_t, uint64_t)> run) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds enough(500);
+  constexpr uint64_t few = 16;
+  for (uint64_t part = few; begin < end && !watch.mustEnd();) {
+    uint64_t next = begin + std::min(part, end - begin);
+    Clock::time_point start = Clock::now();
+    run(begin, next);
+    begin = next;
+    if (Clock::now() - start < enough)
+      part *= 2;
+  }
+}
+
 /// Runs blocks that wait for none, or for earlier ones.
-void CPUProgram::runApart(Kernel &kernel, const void *record, uint64_t blocks, cpu::Reports &reports) {
+void CPUProgram::runApart(Kernel &kernel, const void *record, uint64_t blocks, cpu::Reports &reports, LaunchWatch &watch) {
   llvm::SmallVector<std::unique_ptr<WorkerMemory>, 8> memories(pool->getNumThreads());
   auto order = kernel.facts.mayWait ? cpu::ThreadPool::Order::Ascending : cpu::ThreadPool::Order::Parts;
   pool->run(blocks, order, [&](uint64_t begin, uint64_t end, unsigned worker) {
     StrictFloats strict;
     if (!memories[worker])
       memories[worker] = kernel.acquire();
-    runReporting(kernel, reports, [&] { kernel.entry(record, memories[worker].get(), begin, end); });
+    auto enter = [&](uint64_t first, uint64_t last) { kernel.entry(record, memories[worker].get(), first, last); };
+    runReporting(kernel, reports, [&] {
+      if (watch.isNeeded())
+        runWatched(begin, end, watch, enter);
+      else
+        enter(begin, end);
+    });
   });
   for (std::unique_ptr<WorkerMemory> &memory : memories)
     if (memory)
@@ -302,7 +341,7 @@ void CPUProgram::runApart(Kernel &kernel, const void *record, uint64_t blocks, c
 
 /// Takes all blocks of a grid from one `qd.grid.sync` to the next; some end before where an assert fails.
 llvm::Error CPUProgram::runTogether(Kernel &kernel, StringRef name, const void *record, uint64_t blocks,
-                                    cpu::Reports &reports) {
+                                    cpu::Reports &reports, LaunchWatch &watch) {
   if (blocks > maxCooperativeBlocks)
     return llvm::createStringError(
         llvm::formatv("the grid has {0} blocks, cpu runs at most {1} of a kernel with 'qd.grid.sync'", blocks,
@@ -334,10 +373,10 @@ llvm::Error CPUProgram::runTogether(Kernel &kernel, StringRef name, const void *
     });
     if (reports.hasFailed())
       return llvm::Error::success();
-    if (llvm::any_of(states, isAt(cpu::Progress::Running)))
+    if (llvm::any_of(states, isAt(cpu::Progress::Running)) && !watch.mustEnd())
       continue;
     uint64_t ended = llvm::count_if(states, isAt(cpu::Progress::Done));
-    if (ended == blocks)
+    if (ended == blocks || watch.mustEnd())
       return llvm::Error::success();
     if (ended)
       return llvm::createStringError(llvm::formatv(
@@ -359,9 +398,8 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
   if (args.size() != kernel.ranks.size())
     return llvm::createStringError(
         llvm::formatv("kernel '{0}' takes {1} arguments, found {2}", name, kernel.ranks.size(), args.size()));
-  std::call_once(kernel.compiled, [&] { compile(kernel, found->first()); });
-  if (!kernel.entry)
-    return llvm::createStringError(llvm::formatv("kernel '{0}' cannot run on cpu: {1}", name, kernel.problem));
+  if (llvm::Error error = makeCode(kernel, found->first()))
+    return error;
 
   llvm::SmallVector<uint64_t, 64> record(cpu::recordHeader / 8 + args.size() * (cpu::recordArg / 8));
   std::memcpy(record.data(), grid.data(), sizeof(grid));
@@ -395,15 +433,16 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
   std::call_once(pooled, [&] {
     pool = getPool(options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency()));
   });
+  LaunchWatch watch(options);
   if (kernel.facts.isCooperative) {
-    if (llvm::Error error = runTogether(kernel, name, record.data(), blocks, reports))
+    if (llvm::Error error = runTogether(kernel, name, record.data(), blocks, reports, watch))
       return error;
   } else {
-    runApart(kernel, record.data(), blocks, reports);
+    runApart(kernel, record.data(), blocks, reports, watch);
   }
   reports.prints.flush();
   if (!reports.hasFailed())
-    return llvm::Error::success();
+    return watch.takeError();
   auto place = [](uint64_t number, auto x, auto y) {
     return llvm::formatv("({0}, {1}, {2})", number % x, number / x % y, number / x / y).str();
   };

@@ -86,7 +86,8 @@ static LogicalResult parseChecks(StringRef text, Location loc, Checks &checks) {
 namespace {
 class InterpProgram : public HostProgram {
 public:
-  InterpProgram(ModuleOp module, const Checks &checks) : module(module.clone()), checks(checks) {}
+  InterpProgram(ModuleOp module, const Checks &checks, const HostOptions &options)
+      : module(module.clone()), checks(checks), options(options) {}
 
   LogicalResult load(const Target &target) {
     if (failed(checkCalls(*module)))
@@ -106,6 +107,7 @@ public:
 private:
   OwningOpRef<ModuleOp> module;
   Checks checks;
+  HostOptions options;
   llvm::StringMap<std::unique_ptr<Code>> kernels;
 };
 } // namespace
@@ -177,7 +179,8 @@ llvm::Error InterpProgram::launch(StringRef name, std::array<uint32_t, 3> grid, 
                                                    code.kernel.getArgName(i), name,
                                                    arg.isBuffer ? "scalar" : "buffer",
                                                    arg.isBuffer ? "buffer" : "scalar"));
-  Launch launch(code, grid, checks);
+  LaunchWatch watch(options);
+  Launch launch(code, grid, checks, watch);
   bindArguments(launch, code.kernel, args);
   if (checks.promises)
     if (llvm::Error error = checkAliases(launch, code.kernel))
@@ -197,7 +200,7 @@ std::unique_ptr<HostProgram> createInterpProgram(ModuleOp module, const Target &
   interp::Checks checks;
   if (failed(interp::parseChecks(options.checks, module.getLoc(), checks)))
     return nullptr;
-  auto program = std::make_unique<interp::InterpProgram>(module, checks);
+  auto program = std::make_unique<interp::InterpProgram>(module, checks, options);
   if (failed(program->load(target)))
     return nullptr;
   return program;

@@ -17,6 +17,8 @@ namespace qd::interp {
 
 /// Blocks that take turns; the others start as these end.
 static constexpr unsigned blocksInFlight = 16;
+/// Instructions of subgroups between two looks at the clock: a few milliseconds at most.
+static constexpr unsigned ticksPerLook = 512;
 
 //===----------------------------------------------------------------------===//
 // Threads
@@ -113,6 +115,10 @@ void Subgroup::step() {
   if (++launch.steps > launch.checks.steps)
     return fail(instruction, llvm::countr_zero(frame().active),
                 "does not come to an end: " + llvm::Twine(launch.checks.steps) + " steps since a subgroup ended");
+  if (++launch.ticks % ticksPerLook == 0 && launch.watch.mustEnd()) {
+    launch.error = llvm::toString(launch.watch.takeError());
+    return;
+  }
   if (instruction.rule->isCollective)
     return runCollective(instruction);
   ++frame().next;

@@ -9,6 +9,7 @@
 #ifndef QD_CODEGEN_INTERP_MACHINE_H
 #define QD_CODEGEN_INTERP_MACHINE_H
 
+#include "codegen/LaunchWatch.h"
 #include "codegen/PrintText.h"
 #include "codegen/interp/Code.h"
 #include "codegen/interp/Races.h"
@@ -271,16 +272,18 @@ public:
 
 class Launch {
 public:
-  Launch(const Code &code, std::array<uint32_t, 3> grid, const Checks &checks)
-      : code(code), grid(grid), checks(checks) {}
+  Launch(const Code &code, std::array<uint32_t, 3> grid, const Checks &checks, LaunchWatch &watch)
+      : code(code), grid(grid), checks(checks), watch(watch) {}
 
   const Code &code;
   const std::array<uint32_t, 3> grid;
   const Checks checks;
+  LaunchWatch &watch;
   std::vector<Array> buffers;             ///< by argument; empty rows for scalars
   std::vector<LaneValue> arguments;       ///< scalars, and arrays by number
   uint64_t memoryVersion = 0;             ///< raised by every change of memory
   uint64_t steps = 0;                     ///< since a subgroup last ended
+  uint64_t ticks = 0;                     ///< instructions of subgroups so far
   unsigned poisonRemembered = 0;          ///< by blocks' carriedPoison
   RaceDetector races;
   PrintLog prints;

@@ -455,6 +455,9 @@ Error Launch::run() {
         Wave &wave = *block->waves[reverse ? count - 1 - i : i];
         if (wave.state != Wave::Running)
           continue;
+        if (findEnd)
+          if (Error end = findEnd())
+            return end;
         wave.runSlice(sliceOperations);
         if (!error.empty())
           return createStringError(error);

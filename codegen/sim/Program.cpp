@@ -88,7 +88,7 @@ Error bindArgument(sim::Launch &launch, const sim::Param &param, const SimArg &a
 } // namespace
 
 Error SimProgram::run(StringRef kernel, std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block,
-                      ArrayRef<SimArg> args) {
+                      ArrayRef<SimArg> args, function_ref<Error()> findEnd) {
   sim::Image &image = impl->image;
   auto found = image.kernels.find(kernel);
   if (found == image.kernels.end())
@@ -119,6 +119,7 @@ Error SimProgram::run(StringRef kernel, std::array<uint32_t, 3> grid, std::array
                              " arguments, found " + Twine(args.size()));
 
   sim::Launch launch(image, code);
+  launch.findEnd = findEnd;
   launch.grid = grid;
   launch.blockSize = block;
   launch.params.resize(code.words);

@@ -96,8 +96,9 @@ public:
                                                             const SimOptions &options);
   ~SimProgram();
 
+  /// `findEnd` is asked between slices of at most a few thousand wave instructions: an error of it ends the run.
   llvm::Error run(llvm::StringRef kernel, std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block,
-                  llvm::ArrayRef<SimArg> args);
+                  llvm::ArrayRef<SimArg> args, llvm::function_ref<llvm::Error()> findEnd = nullptr);
 
   /// Of the last run.
   const SimStats &stats() const;

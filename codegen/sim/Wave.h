@@ -227,6 +227,7 @@ struct Launch {
   std::vector<std::vector<uint64_t>> spareWords; // of waves that have ended
   uint64_t executed = 0;                         // wave instructions
   uint64_t lastProgress = 0;
+  llvm::function_ref<llvm::Error()> findEnd;     // may be null
 
   Launch(const Image &image, const FunctionCode &kernel) : image(image), kernel(kernel) {}
   void progress() { lastProgress = executed; }

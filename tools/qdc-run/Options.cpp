@@ -149,6 +149,10 @@ const OptionRow optionTable[] = {
      [](Options &o, const std::string &value) {
        return setNumber("--threads", value, o.deviceOptions.threads);
      }},
+    {"time-limit", OptionRow::Required, false,
+     [](Options &o, const std::string &value) {
+       return setNumber("--time-limit", value, o.deviceOptions.launchTimeLimit);
+     }},
     {"check", OptionRow::Required, false,
      [](Options &o, const std::string &value) {
        o.deviceOptions.checks = value;
@@ -307,6 +311,7 @@ where it runs:
   --subgroup-size=N     lanes of a subgroup, where the device has a choice
   -O0 .. -O3            optimisation of a FILE.qir (2)
   --threads=N           threads of the cpu device (one a processor)
+  --time-limit=MS       milliseconds that each launch may take on cpu, interp and sim; no limit by default
   --check=LIST          checks of the interp device: all, none, or some of poison, divergence, uninitialized,
                         promises and races; without this option all but races. steps=N limits waits
 

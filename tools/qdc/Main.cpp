@@ -185,6 +185,9 @@ int main(int argc, char **argv) {
   // lld registers options of the same names for each link.
   for (cl::Option *option : flags.all)
     option->removeArgument();
+  for (auto [isAsked, name] : {std::pair(bool(flags.listTargets), "--list-targets"), {bool(flags.cacheStats), "--cache-stats"}})
+    if (isAsked && !flags.input.empty())
+      return fail(2, Twine(name) + " takes no input, found '" + flags.input + "'");
   if (flags.listTargets) {
     outs() << qd::describeTargets();
     return 0;
