@@ -83,6 +83,20 @@ def loops(v):
     return total
 
 
+def steps(v):
+    step = 3 - v % 7
+    if step == 0:
+        step = -4
+    total = 0
+    for j in range(v, 20, step):
+        total = total * 3 + j
+        if total > 100000:
+            break
+    for j in range(20, v, -step):
+        total ^= j
+    return total
+
+
 def tuples(v):
     a, (b, c) = v, (v + 1, v * 2)
     if v % 2:
@@ -151,7 +165,7 @@ def closures(v):
     return add(add(SCALE))
 
 
-FUNCTIONS = (early, loops, tuples, static, closures, logic, returns_from_loops, pairs_from_loops)
+FUNCTIONS = (early, loops, steps, tuples, static, closures, logic, returns_from_loops, pairs_from_loops)
 
 
 def over(function):

@@ -1,6 +1,8 @@
 """Launching: arrays in place where the device reaches them, and everything that may be wrong with them."""
 import array
 import ctypes
+import os
+import signal
 import threading
 import unittest
 
@@ -13,6 +15,69 @@ import kernels
 
 DTYPES = {"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "f16": np.float16,
           "f32": np.float32, "f64": np.float64}
+
+
+COUNT = """\
+qd.kernel @count(%x: !qd.buffer<i32>) block(64) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %old = qd.atomic_rmw add %one, %x[%zero] : !qd.buffer<i32>
+  qd.return
+}
+"""
+
+
+class EndedEarly(unittest.TestCase):
+    """Launches of more blocks than anybody waits for."""
+    blocks = 2**31
+
+    def test_time_limit(self):
+        for device in kernels.HOSTS:
+            with self.subTest(device=device):
+                kernel = qdc.Device(device, launch_time_limit=100).load(COUNT)["count"]
+                x = np.zeros(1, np.int32)
+                with self.assertRaisesRegex(qdc.LaunchError, "takes longer than its limit of 100 ms"):
+                    kernel(x, grid=self.blocks)
+                x[0] = 0
+                kernel(x, grid=2)
+                self.assertEqual(x[0], 128)
+        with self.assertRaisesRegex(qdc.Error, "cannot be ended|absent|cannot be opened"):
+            qdc.Device("vulkan", launch_time_limit=100)
+
+    def test_ctrl_c(self):
+        for device in kernels.HOSTS:
+            with self.subTest(device=device):
+                opened = qdc.Device(device)
+                kernel = opened.load(COUNT)["count"]
+                x = np.zeros(1, np.int32)
+                kernel(x, grid=1)
+                prepared = kernel.prepare(x, grid=self.blocks)
+                for launch in (lambda: kernel(x, grid=self.blocks), lambda: prepared.launch(opened.stream())):
+                    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+                    with self.assertRaises(KeyboardInterrupt):
+                        launch()
+                x[0] = 0
+                kernel(x, grid=2)
+                self.assertEqual(x[0], 128)
+
+    def test_handler_that_goes_on(self):
+        seen = []
+        before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+        try:
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            with self.assertRaisesRegex(qdc.LaunchError, "was interrupted by its caller"):
+                qdc.Device("interp").load(COUNT)["count"](np.zeros(1, np.int32), grid=self.blocks)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        self.assertEqual(seen, [signal.SIGINT])
+
+    def test_isolated(self):
+        for device in ("cpu", "interp", "sim:sm_90"):
+            x = np.zeros(1, np.int32)
+            qdc.Device(device, isolate=True).load(COUNT)["count"](x, grid=2)
+            self.assertEqual(x[0], 128)
+            with self.assertRaisesRegex(qdc.Error, "longer than its limit of 1 ms"):
+                qdc.Device(device, time_limit=1).load(COUNT)
 
 
 class Launches(unittest.TestCase):

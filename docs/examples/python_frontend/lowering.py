@@ -451,8 +451,20 @@ class Lowering(Expressions):
                 # Loops count upwards: a count of rounds, and the value from it.
                 rounds = (low - high + (-step - 1)) // -step
                 self.counted(node, rows, 0, rounds, 1, unroll, lambda i: low + i * step)
+            elif kind == "range" and isinstance(step, Value):
+                self.counted(node, rows, 0, self.rounds(low, high, step), 1, unroll, lambda i: low + i * step)
             else:
                 self.counted(node, rows, low, high, step, unroll, lambda i: i)
+
+    def rounds(self, low, high, step):
+        """How often a range is gone round whose direction is known when it runs; never for a step of 0."""
+        body = self.body
+        low, high = body.value(low, step.type), body.value(high, step.type)
+        forward, zero, one = step > 0, body.value(0, step.type), body.value(1, step.type)
+        span = body.select(forward, high - low, low - high)
+        size = body.select(step == 0, one, body.select(forward, step, zero - step))
+        goes = (span > 0) & ~(step == 0)
+        return body.select(goes, body.arith.divui(span - one, size) + one, zero)
 
     def counted(self, node, rows, low, high, step, unroll, value):
         body = self.body

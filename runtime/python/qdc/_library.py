@@ -42,9 +42,14 @@ class Variant(c.Structure):
                 ("interface", c.c_char_p), ("statistics", c.c_char_p)]
 
 
+INTERRUPT = c.CFUNCTYPE(c.c_int, c.c_void_p)
+
+
 class DeviceOptions(c.Structure):
     _fields_ = [("structSize", c.c_uint32), ("subgroupSize", c.c_uint32), ("optLevel", c.c_uint32),
-                ("threads", c.c_uint32), ("checks", c.c_char_p), ("blocks", c.c_char_p), ("bind", c.c_char_p)]
+                ("threads", c.c_uint32), ("checks", c.c_char_p), ("blocks", c.c_char_p), ("bind", c.c_char_p),
+                ("launchTimeLimit", c.c_uint32), ("isolate", c.c_uint32), ("compileTimeLimit", c.c_uint32),
+                ("compileMemoryLimit", c.c_uint32), ("interrupt", INTERRUPT), ("interruptContext", c.c_void_p)]
 
 
 class DeviceProperties(c.Structure):

@@ -224,7 +224,8 @@ class Body(OpCalls):
     def if_(self, condition: Any, then: Optional[Callable[[], Any]] = None,
             otherwise: Optional[Callable[[], Any]] = None) -> Any:
         """`with k.if_(c):` adds what follows under a condition, and `with k.otherwise():` behind it what is done else.
-        With functions for both sides, gives the values that they give: a value or a tuple."""
+        With functions for both sides, gives the values that they give, as many on each side: a value or a tuple. With one
+        function, what it gives stays inside."""
         condition = self.value(condition, i1)
         if then is None:
             region = Region(["scf.if %s {" % condition.text, [], "}" + self._location])
@@ -235,6 +236,9 @@ class Body(OpCalls):
         single = not isinstance(given, (tuple, list))
         rows = () if given is None else (given,) if single else tuple(given)
         rows_else = () if given_else is None else given_else if isinstance(given_else, (tuple, list)) else (given_else,)
+        if otherwise is not None and len(rows) != len(rows_else):
+            raise ArgumentError("the sides of the condition give %d and %d values, expected as many on each" % (
+                len(rows), len(rows_else)))
         typed = [a if isinstance(a, Value) else b for a, b in zip(rows, rows_else)]
         values = [self.value(a, t.type if isinstance(t, Value) else None) for a, t in zip(rows, typed)]
         values_else = self._results(given_else, [v.type for v in values], "the other side of the condition")

@@ -1,6 +1,7 @@
 """Devices, buffers, modules and launches, over libqdruntime."""
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes as c
 import threading
@@ -37,10 +38,17 @@ def devices() -> List[DeviceEntry]:
         library.qdrtDeviceListFree(handle)
 
 
+#: Asked by the runtime while a kernel runs on this machine: whether Ctrl-C was pressed, in the thread that handles signals.
+#: It is C: no handler may raise inside of a callback.
+_interrupt = _library.INTERRUPT(c.pythonapi.PyOS_InterruptOccurred)
+
+
 def _check(library: Any, status: int, kind: Any) -> None:
     """Raises what the runtime had to say."""
     if status != _library.OK:
         text = _library.text(library.qdrtErrorText()).strip()
+        if status == _library.FAILED and text.endswith("was interrupted by its caller"):
+            _thread.interrupt_main()  # the handler, which has not been called yet, most often raises KeyboardInterrupt
         raise (ArgumentError if status == _library.INVALID else kind)(text or "the runtime failed without a word")
 
 
@@ -52,13 +60,15 @@ class Device(_library.Owner):
     `subgroup_size` is in lanes, 0 for the device's own; `threads` bounds those of the cpu device; `checks` are the
     interpreter's ("all", "none" or a list as in `qdc-run --check`); `blocks` gives resizable kernels their block sizes,
     and `bind` makes scalar arguments constants, {"n": 1024, "scale.k": 0.5}, which launches then do not
-    pass. Used by many threads at a time; launches of one module wait for each other.
+    pass. `launch_time_limit` ends launches on cpu, interp and sim after so many milliseconds. `isolate`, `time_limit`
+    (milliseconds) and `memory_limit` (MiB) make code in another process, as those of `qdc.compile` do. Used by many threads at a time; launches of one module wait for each other.
     """
 
     _free = "qdrtDeviceClose"
 
     def __init__(self, name: str = "cpu", *, subgroup_size: int = 0, opt_level: int = 2, threads: int = 0,
-                 checks: Optional[str] = None, blocks: Blocks = None, bind: Bind = None):
+                 checks: Optional[str] = None, blocks: Blocks = None, bind: Bind = None, launch_time_limit: int = 0,
+                 isolate: bool = False, time_limit: int = 0, memory_limit: int = 0):
         self._handle = c.c_void_p()
         encoded = _library.encode(name, "a device's name")
         library = self._library = _library.runtime()
@@ -69,6 +79,11 @@ class Device(_library.Owner):
         options.threads = _library.unsigned(threads, "threads", 4096)
         options.checks = _library.encode_optional(checks, "checks")
         options.blocks, options.bind = blocks_text(blocks), bind_text(bind)
+        options.launchTimeLimit = _library.unsigned(launch_time_limit, "launch_time_limit")
+        options.isolate = bool(isolate)
+        options.compileTimeLimit = _library.unsigned(time_limit, "time_limit")
+        options.compileMemoryLimit = _library.unsigned(memory_limit, "memory_limit")
+        options.interrupt = _interrupt
         self._lock = threading.RLock()
         self._parts: Any = weakref.WeakSet()
         status = library.qdrtDeviceOpen(encoded, c.byref(options), c.byref(self._handle))
@@ -408,7 +423,8 @@ class Kernel(_library.OfProcess):
         if memory.buffer is not None:
             buffer = memory.buffer
             if buffer.device is not device:
-                raise ArgumentError("a buffer of device '%s', launched on '%s'" % (buffer.device.name, device.name))
+                raise ArgumentError("a buffer of device '%s', launched on %s'%s'" % (
+                    buffer.device.name, "another opening of " if buffer.device.name == device.name else "", device.name))
             slot.kind, slot.buffer = _library.BUFFER, buffer._open().value
         elif memory.place == device._place:
             if memory.stream:

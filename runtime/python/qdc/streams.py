@@ -51,13 +51,19 @@ class _Handle(_library.Owner):
                 getattr(self._library, self._free)(handle)
 
 
+def _of_other(found: Any, kind: Any, device: Device) -> str:
+    """What was found instead of an object of the device."""
+    if not isinstance(found, kind):
+        return found.__class__.__name__
+    return "one of %s'%s'" % ("another opening of " if found.device.name == device.name else "", found.device.name)
+
+
 def stream_of(device: Device, stream: Optional[Stream]) -> Any:
     """The handle of a stream of the device; None is the default one."""
     if stream is None:
         return None
     if not isinstance(stream, Stream) or stream.device is not device:
-        raise ArgumentError("expected a stream of device '%s', got %s" % (
-            device.name, "one of '%s'" % stream.device.name if isinstance(stream, Stream) else stream.__class__.__name__))
+        raise ArgumentError("expected a stream of device '%s', got %s" % (device.name, _of_other(stream, Stream, device)))
     return stream._open()
 
 
@@ -69,8 +75,7 @@ def _whole(buffer: Any, array: Any, writable: bool, device: Device) -> Tuple[Any
 def _buffer(buffer: Any, device: Device) -> Any:
     from .device import Buffer
     if not isinstance(buffer, Buffer) or buffer.device is not device:
-        raise ArgumentError("expected a buffer of device '%s', got %s" % (
-            device.name, "one of '%s'" % buffer.device.name if isinstance(buffer, Buffer) else buffer.__class__.__name__))
+        raise ArgumentError("expected a buffer of device '%s', got %s" % (device.name, _of_other(buffer, Buffer, device)))
     return buffer._open()
 
 
@@ -252,7 +257,7 @@ class Graph(_Handle):
         """Adds a launch."""
         if not isinstance(prepared, Prepared) or prepared.device is not self.device:
             raise ArgumentError("expected a prepared launch of device '%s', got %s" % (
-                self.device.name, prepared.__class__.__name__))
+                self.device.name, _of_other(prepared, Prepared, self.device)))
         self._call("qdrtGraphAddLaunch", prepared._open())
         self._keep.append((prepared, list(prepared._fitted)))
         return self
