@@ -51,6 +51,21 @@ def exported(library):
     return [line.split(" ", 2)[2] for line in lines]
 
 
+def undocumented(header):
+    """The functions of a header without a comment: in front of them, behind them, or in front of those right above."""
+    names = []
+    for paragraph in re.split(r"\n(?:[ \t]*\n)+", header):
+        hasComment = False
+        for part in re.split(r"(?<=;)|(?<=\*/)", paragraph):
+            declared = re.search(r"^QD(?:C|RT)_API [^(;]*?\b(qd(?:c|rt)\w+)\(", part, re.MULTILINE)
+            hasComment |= "/*" in part
+            if declared and not hasComment:
+                behind = paragraph.split(declared.group(0), 1)[1].split("\n\n")[0]
+                if not re.match(r"[^;]*;[ \t]*/\*", behind):
+                    names.append(declared.group(1))
+    return names
+
+
 def main():
     folder = sys.argv[1]
     compiler, runtime = (os.path.join(folder, name) for name in ("libqdcompiler.so", "libqdruntime.so"))
@@ -63,7 +78,9 @@ def main():
         problems += [f"{library} exports {name}" for name in sorted(found - wanted)]
         problems += [f"{library} lacks {name}" for name in sorted(wanted - found)]
         with open(os.path.join(SOURCE, header)) as file:
-            declared = set(re.findall(r"^QD(?:C|RT)_API [^(;]*?\b(qd(?:c|rt)\w+)\(", file.read(), re.MULTILINE))
+            text = file.read()
+        declared = set(re.findall(r"^QD(?:C|RT)_API [^(;]*?\b(qd(?:c|rt)\w+)\(", text, re.MULTILINE))
+        problems += [f"{header} does not say what {name} does" for name in undocumented(text)]
         problems += [f"{header} declares {name}, which is not listed here" for name in sorted(declared - wanted)]
         problems += [f"{header} does not declare {name}" for name in sorted(set(listed) - declared)]
     needed = output("readelf", "--dynamic", "--wide", runtime)
