@@ -133,8 +133,10 @@ private:
 
   /// The kernel, with the shared memory that its launches will ask for.
   Expected<void *> findFunction(const Kernel &kernel) {
+    if (Error error = driver.makeUsable())
+      return error;
     void *function = nullptr;
-    if (int code = driver.run([&] { return driver.moduleGetFunction(&function, handle, kernel.name.c_str()); }))
+    if (int code = driver.moduleGetFunction(&function, handle, kernel.name.c_str()))
       return fail("the ", device, " module has no kernel '", kernel.name, "': ", driver.statusText(code));
     if (kernel.dynamicSharedBytes > defaultSharedBytes && driver.functionSetAttribute)
       if (int code = driver.functionSetAttribute(function, maxDynamicSharedAttribute,
@@ -178,9 +180,11 @@ DriverDevice::~DriverDevice() {
 }
 
 Expected<std::unique_ptr<Buffer>> DriverDevice::allocate(size_t bytes) {
+  if (Error error = driver.makeUsable())
+    return error;
   Driver::Address address = 0;
   // Drivers refuse empty allocations; a kernel may still be given an empty buffer.
-  if (int code = driver.run([&] { return driver.memAlloc(&address, bytes ? bytes : 1); }))
+  if (int code = driver.memAlloc(&address, bytes ? bytes : 1))
     return fail(name(), " has no memory for a buffer of ", bytes, " bytes: ", driver.statusText(code));
   return std::unique_ptr<Buffer>(new DriverBuffer(driver, address, bytes, /*owned=*/true));
 }
@@ -233,13 +237,13 @@ Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
   // PTX is text: it must end in NUL.
   std::vector<uint8_t> image = std::move(variant->image);
   image.push_back(0);
+  if (Error error = driver.makeUsable())
+    return error;
   void *handle = nullptr;
   char log[16384] = "";
   int jitOptions[2] = {driver.errorLogOption, driver.errorLogSizeOption};
   void *values[2] = {log, reinterpret_cast<void *>(sizeof log)};
-  int code = driver.run([&] {
-    return driver.moduleLoad(&handle, image.data(), driver.errorLogOption ? 2 : 0, jitOptions, values);
-  });
+  int code = driver.moduleLoad(&handle, image.data(), driver.errorLogOption ? 2 : 0, jitOptions, values);
   if (code) {
     log[sizeof log - 1] = 0;
     return fail("the driver of ", name(), " refuses the code for ", variant->arch, " in '", program.name,

@@ -65,6 +65,8 @@ struct Driver : Identity {
   /// The same, but trusts the thread: for calls that fail where another device is current, and are then tried again
   /// after `enter`.
   int stay() const;
+  /// `enter` for what has an error of its own.
+  Error makeUsable() const;
   /// Runs a call with the device current.
   template <typename Call> int run(Call &&call) const {
     int code = enter();

@@ -27,6 +27,8 @@ int Driver::enter() const {
 
 int Driver::stay() const { return entered == token ? 0 : enter(); }
 
+Error Driver::makeUsable() const { return driverStatus(*this, "make the device current", enter()); }
+
 Error driverStatus(const Driver &driver, const char *what, int code) {
   return code ? fail("cannot ", what, ": ", driver.statusText(code)) : Error::success();
 }

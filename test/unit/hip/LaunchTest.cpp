@@ -247,6 +247,17 @@ TEST_F(LaunchTest, FailuresOfKernels) {
             "kernel 'wild' failed on hip:0: an illegal memory access was encountered (hipErrorIllegalAddress)");
 }
 
+TEST_F(LaunchTest, TheDeviceCannotBeMadeCurrent) {
+  std::unique_ptr<Device> device = open();
+  Program program = compile(scaleProgram, "amdgcn:gfx942");
+  auto y = allocate(*device, 2.0f);
+  control().fail("hipSetDevice", control().calls()["hipSetDevice"] + 1, 101, /*laterToo=*/true);
+  const std::string words = "cannot make the device current: invalid device ordinal (hipErrorInvalidDevice)";
+  EXPECT_EQ(device->load(program).message(), words);
+  EXPECT_EQ(device->allocate(4).message(), words);
+  EXPECT_EQ(y->fill(0, 4).message(), "cannot fill memory of the device: invalid device ordinal (hipErrorInvalidDevice)");
+}
+
 TEST_F(LaunchTest, Memory) {
   std::unique_ptr<Device> device = open();
   EXPECT_EQ(device->allocate(size_t(1) << 40).message(),
