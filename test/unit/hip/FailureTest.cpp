@@ -62,7 +62,8 @@ protected:
       return happened.message();
     if (auto seconds = (*end)->since(**start); !seconds)
       return seconds.message();
-    return z.download(back.data(), count * 4).message();
+    Error last = z.download(back.data(), count * 4);
+    return last ? last.message() : "";
   }
 };
 
