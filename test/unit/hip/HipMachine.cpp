@@ -82,7 +82,7 @@ Program HipMachine::compile(const std::string &text, const std::string &target) 
     auto compiler = Compiler::get();
     EXPECT_TRUE(compiler) << compiler.message();
     std::string warnings;
-    auto made = (*compiler)->compileToBundle({text.begin(), text.end()}, "test.qir", target, 0, 2, "", "", warnings);
+    auto made = (*compiler)->compileToBundle({text.begin(), text.end()}, "test.qir", target, 0, {}, warnings);
     EXPECT_TRUE(made) << made.message();
     bundle = *made;
   }
