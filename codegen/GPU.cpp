@@ -67,7 +67,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
 
 std::unique_ptr<llvm::Module> lowerToLLVM(ModuleOp module, const Target &target, const CodegenOptions &options,
                                           llvm::LLVMContext &context) {
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(target, options.optLevel);
+  llvm::Expected<std::shared_ptr<llvm::TargetMachine>> machine = getTargetMachine(target, options.optLevel);
   if (!machine) {
     module.emitError() << llvm::toString(machine.takeError());
     return nullptr;

@@ -14,7 +14,7 @@ namespace qd {
 
 FailureOr<std::string> emitPTX(ModuleOp module, llvm::Module &lowered, const Target &target,
                                const CodegenOptions &options) {
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(target, options.optLevel);
+  llvm::Expected<std::shared_ptr<llvm::TargetMachine>> machine = getTargetMachine(target, options.optLevel);
   if (!machine)
     return module.emitError() << llvm::toString(machine.takeError());
   writeAtomicsAsPTX(lowered);

@@ -19,6 +19,7 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
+#include <list>
 #include <mutex>
 
 extern "C" {
@@ -62,6 +63,31 @@ static Expected<std::unique_ptr<TargetMachine>> createNVPTXMachine(const Target 
 Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const Target &target, unsigned optLevel) {
   return target.getBackend() == Backend::NVPTX ? createNVPTXMachine(target, optLevel)
                                                : createAMDGCNMachine(target, optLevel);
+}
+
+Expected<std::shared_ptr<TargetMachine>> getTargetMachine(const Target &target, unsigned optLevel) {
+  struct Entry {
+    const Chip *chip;
+    unsigned subgroupSize, optLevel;
+    std::shared_ptr<TargetMachine> machine;
+  };
+  // Few, as each takes megabytes; the last used in front.
+  constexpr size_t most = 4;
+  static thread_local std::list<Entry> entries;
+  auto found = find_if(entries, [&](const Entry &entry) {
+    return entry.chip == target.chip && entry.subgroupSize == target.subgroupSize && entry.optLevel == optLevel;
+  });
+  if (found != entries.end()) {
+    entries.splice(entries.begin(), entries, found);
+    return entries.front().machine;
+  }
+  Expected<std::unique_ptr<TargetMachine>> machine = createTargetMachine(target, optLevel);
+  if (!machine)
+    return machine.takeError();
+  entries.push_front({target.chip, target.subgroupSize, optLevel, std::move(*machine)});
+  if (entries.size() > most)
+    entries.pop_back();
+  return entries.front().machine;
 }
 
 /// As LLVM's addPassesToEmitFile, but with passes of ours for AMDGCN and x86.

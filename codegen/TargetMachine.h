@@ -21,6 +21,9 @@ namespace qd {
 /// The machine that optimisation and emission describe themselves to.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const Target &target, unsigned optLevel);
 
+/// The same, kept for the calling thread's next compiles: LLVM takes milliseconds to set up what it knows of a chip.
+llvm::Expected<std::shared_ptr<llvm::TargetMachine>> getTargetMachine(const Target &target, unsigned optLevel);
+
 /// Runs instruction selection and emission; the error is what LLVM diagnosed. Changes the module.
 llvm::Expected<std::string> runCodeGenerator(llvm::Module &module, llvm::TargetMachine &machine,
                                              llvm::CodeGenFileType fileType);
