@@ -2,6 +2,7 @@
 
 #include "codegen/AMDGCN.h"
 
+#include "codegen/AMDGCNBorrow.h"
 #include "codegen/AMDGCNCodeObject.h"
 #include "codegen/TargetMachine.h"
 
@@ -167,11 +168,15 @@ static bool movesToAll(const CallInst &move) {
   return get(3) == 15 && get(4) == 15 && get(5);
 }
 
-/// Whether `user` only makes the moved word part of a number of two words that is added to others. AMDGCNFuseMoves
-/// mends what LLVM makes of that.
+/// Whether `user` only makes the moved word part of a number of two words that is added to others, or compared with one
+/// and selected. AMDGCNFuseMoves mends what LLVM makes of that.
 static bool isWordOfSum(const User *user) {
   if (isa<InsertElementInst>(user) || (isa<BitCastInst>(user) && user->getType()->isIntegerTy(64)))
     return all_of(user->users(), isWordOfSum);
+  if (auto *compare = dyn_cast<ICmpInst>(user))
+    return compare->isUnsigned() && compare->getOperand(0)->getType()->isIntegerTy(64);
+  if (isa<SelectInst>(user))
+    return true;
   auto *sum = dyn_cast<BinaryOperator>(user);
   return sum && sum->getOpcode() == Instruction::Add && sum->getType()->isIntegerTy(64) &&
          none_of(sum->users(), [](const User *u) { return isa<CmpInst>(u); });
@@ -209,7 +214,7 @@ static void keepMovesFromCarry(Function &kernel) {
 
 Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMDGCNOutput output,
                                  const CodegenOptions &options) {
-  Expected<std::unique_ptr<TargetMachine>> machine = createAMDGCNMachine(target, options.optLevel);
+  Expected<std::shared_ptr<TargetMachine>> machine = getTargetMachine(target, options.optLevel);
   if (!machine)
     return machine.takeError();
   setAMDGCNModuleABI(module, **machine);
@@ -228,6 +233,7 @@ Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMD
       dropUnusedInputs(function);
       if (target.has(DppCarry))
         keepMovesFromCarry(function);
+      compareByBorrow(function);
       kernels.push_back(function.getName().str());
     }
 

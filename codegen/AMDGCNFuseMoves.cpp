@@ -17,7 +17,8 @@
 
 #include "codegen/AMDGCNFuseMoves.h"
 
-#include "llvm/ADT/StringMap.h"
+#include "codegen/AMDGCNFuseExchange.h"
+
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineInstrBuilder.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
@@ -124,7 +125,7 @@ bool FuseMoves::fuse(MachineInstr &operation, const Fusion &fusion, unsigned fus
         !registers->hasOneNonDBGUse(moved.getReg()))
       continue;
     MachineInstr *move = registers->getUniqueVRegDef(moved.getReg());
-    if (!move || instructions->getName(move->getOpcode()) != "V_MOV_B32_dpp" ||
+    if (!move || move->getOpcode() != findAMDGCNOpcode(*instructions, "V_MOV_B32_dpp") ||
         move->getOperand(Move::bound).getImm() != 0 || !move->getOperand(Move::old).isReg() ||
         !isConstant(move->getOperand(Move::old).getReg(), fusion.identity) ||
         registers->getRegClass(other.getReg()) != registers->getRegClass(moved.getReg()) ||
@@ -154,26 +155,23 @@ bool FuseMoves::runOnMachineFunction(MachineFunction &function) {
   registers = &function.getRegInfo();
   instructions = function.getSubtarget().getInstrInfo();
   physical = function.getSubtarget().getRegisterInfo();
+  unsigned move = findAMDGCNOpcode(*instructions, "V_MOV_B32_dpp");
   bool hasMoves = false;
   for (MachineBasicBlock &block : function)
     for (MachineInstr &instruction : block)
-      hasMoves |= instructions->getName(instruction.getOpcode()) == "V_MOV_B32_dpp";
+      hasMoves |= instruction.getOpcode() == move;
   if (!hasMoves)
     return false;
 
-  // Opcodes have no names in LLVM's public headers but those that its tables give.
-  StringMap<unsigned> opcodes;
-  for (unsigned opcode = 0, end = instructions->getNumOpcodes(); opcode != end; ++opcode)
-    if (StringRef name = instructions->getName(opcode); name.ends_with("_F32_dpp"))
-      opcodes[name] = opcode;
   bool hasChanged = false;
-  for (MachineBasicBlock &block : function)
-    for (MachineInstr &instruction : make_early_inc_range(block))
-      for (const Fusion &fusion : fusions)
-        if (instructions->getName(instruction.getOpcode()) == fusion.operation) {
-          hasChanged |= fuse(instruction, fusion, opcodes.lookup(fusion.fused));
-          break;
-        }
+  for (const Fusion &fusion : fusions) {
+    unsigned opcode = findAMDGCNOpcode(*instructions, fusion.operation),
+             fused = findAMDGCNOpcode(*instructions, fusion.fused);
+    for (MachineBasicBlock &block : function)
+      for (MachineInstr &instruction : make_early_inc_range(block))
+        if (instruction.getOpcode() == opcode)
+          hasChanged |= fuse(instruction, fusion, fused);
+  }
   return hasChanged;
 }
 
@@ -182,11 +180,13 @@ bool CopyScalars::runOnMachineFunction(MachineFunction &function) {
     return false;
   MachineRegisterInfo &registers = function.getRegInfo();
   const TargetInstrInfo &instructions = *function.getSubtarget().getInstrInfo();
+  unsigned opcodes[] = {findAMDGCNOpcode(instructions, "V_ADD_CO_U32_e64_dpp"),
+                        findAMDGCNOpcode(instructions, "V_SUB_CO_U32_e64_dpp"),
+                        findAMDGCNOpcode(instructions, "V_SUBREV_CO_U32_e64_dpp")};
   bool hasChanged = false;
   for (MachineBasicBlock &block : function)
     for (MachineInstr &instruction : block) {
-      StringRef name = instructions.getName(instruction.getOpcode());
-      if (name != "V_ADD_CO_U32_e64_dpp" && name != "V_SUB_CO_U32_e64_dpp" && name != "V_SUBREV_CO_U32_e64_dpp")
+      if (!is_contained(opcodes, instruction.getOpcode()))
         continue;
       constexpr unsigned result = 0, source1 = 4;
       MachineOperand &operand = instruction.getOperand(source1);
@@ -214,15 +214,18 @@ template <typename PassType> static void registerPass(StringRef name, StringRef 
 void addAMDGCNMachinePasses(TargetPassConfig &config) {
   // LLVM makes inserted passes by their registered constructors.
   static std::once_flag once;
+  static char *fuseExchange;
   std::call_once(once, [] {
     registerPass<FuseMoves>("DPP moves as part of float operations", "qd-fuse-moves");
     registerPass<CopyScalars>("vector operands of DPP additions with carry", "qd-copy-scalars");
+    fuseExchange = &registerFuseExchange();
   });
   auto insertBehind = [&](StringRef name, char &id) {
     if (const PassInfo *info = PassRegistry::getPassRegistry()->getPassInfo(name))
       config.insertPass(info->getTypeInfo(), &id);
   };
   insertBehind("gcn-dpp-combine", FuseMoves::ID);
+  insertBehind("gcn-dpp-combine", *fuseExchange);
   insertBehind("si-shrink-instructions", CopyScalars::ID);
 }
 

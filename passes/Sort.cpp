@@ -13,7 +13,8 @@
 //
 // Keys and values become words that compare as integers do: one of 32 or 64 bits where key and value fit together,
 // else two, of which the first decides where it differs. Equal elements have equal bits, so that it never matters
-// which of them a lane takes; and a descending sort only turns the predicates around.
+// which of them a lane takes; and a descending sort only turns the predicates around. Where lanes have rows, all words
+// of an element compare as one number without a sign, which takes one subtraction with borrow a word.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,12 +36,15 @@ namespace {
 /// the key does, all others unsigned.
 class Layout {
 public:
-  explicit Layout(const SortOrder &order) : key{order.key.getType(), order.isUnsignedKey} {
+  Layout(const SortOrder &order, bool comparesWhole)
+      : key{order.key.getType(), order.isUnsignedKey}, comparesWhole(comparesWhole) {
     if (order.value)
       value = KeyOrder{order.value.getType(), order.isUnsignedValue};
   }
 
-  bool isSigned() const { return key.hasSign(); }
+  bool isSigned() const { return key.hasSign() && !isWhole(); }
+  /// Whether the words compare as one number without a sign.
+  bool isWhole() const { return comparesWhole && getNumWords32() > 1; }
   unsigned getNumWords32() const {
     unsigned bits = getBits();
     return bits <= 32 ? 1 : bits <= 64 ? 2 : bits <= 96 ? 3 : 4;
@@ -57,13 +61,14 @@ private:
 
   KeyOrder key;
   std::optional<KeyOrder> value;
+  bool comparesWhole;
 };
 
 /// The network over one kernel's lanes.
 class Sorter {
 public:
   Sorter(const LaneBuilder &at, const SortOrder &order, int32_t lanes, Exchange exchange)
-      : at(at), i(at), shape(at.shape), order(order), layout(order), lanes(lanes), exchange(exchange) {}
+      : at(at), i(at), shape(at.shape), order(order), layout(order, /*comparesWhole=*/at.shape.rowLanes != 0), lanes(lanes), exchange(exchange) {}
 
   Values sort();
   /// Keys of one bit: as many lanes as there are smaller keys hold one of these.
@@ -73,7 +78,7 @@ private:
   bool step(int32_t mask, int32_t bit);
   bool missesPartners(int32_t mask) const;
   Value isBefore(ArrayRef<Value> lhs, ArrayRef<Value> rhs, bool isSigned);
-  Value getTakesLast(int32_t bit);
+  Value getTakesLast(int32_t bit, bool isInverted);
   Value getLane();
 
   const LaneBuilder &at;
@@ -96,7 +101,7 @@ private:
 
 Values Layout::pack(const IntegerBuilder &i, const SortOrder &order) const {
   unsigned numWords = getNumWords32();
-  Value high = key.map(i, order.key, /*keepsSign=*/true);
+  Value high = key.map(i, order.key, /*keepsSign=*/!isWhole());
   Value low = value ? value->map(i, order.value, /*keepsSign=*/false) : Value();
   if (numWords <= 2) {
     Type word = numWords == 1 ? i.i32 : i.i64;
@@ -121,7 +126,7 @@ Values Layout::unpack(const IntegerBuilder &i, ArrayRef<Value> words) const {
   auto toType = [&](const KeyOrder &order, Value word, bool keepsSign) {
     return order.unmap(i, i.cast(word, i.b.getIntegerType(order.getBits())), keepsSign);
   };
-  Values values = toType(key, high, /*keepsSign=*/true);
+  Values values = toType(key, high, /*keepsSign=*/!isWhole());
   if (value)
     values.push_back(toType(*value, low, /*keepsSign=*/false));
   return values;
@@ -139,11 +144,11 @@ Value Sorter::getLane() {
   return lane;
 }
 
-/// Whether the lane receives the element that comes last, of two lanes that differ in `bit`.
-Value Sorter::getTakesLast(int32_t bit) {
+/// Whether the lane receives the element that comes last, of two lanes that differ in `bit`, or else whether not.
+Value Sorter::getTakesLast(int32_t bit, bool isInverted) {
   Value &predicate = takesLast[bit];
   if (!predicate)
-    predicate = i.compare(order.isDescending ? arith::CmpIPredicate::eq : arith::CmpIPredicate::ne,
+    predicate = i.compare(order.isDescending != isInverted ? arith::CmpIPredicate::eq : arith::CmpIPredicate::ne,
                           i.bitAnd(getLane(), bit), 0);
   return predicate;
 }
@@ -176,11 +181,13 @@ bool Sorter::step(int32_t mask, int32_t bit) {
   Values others = isShuffle ? at.shuffleXor(words, mask) : exchange(words, mask, hasPartner);
   if (others.empty())
     return false;
-  Value takes = i.bitXor(isBefore(others, words, layout.isSigned()), getTakesLast(bit));
+  // One number's comparison leaves a borrow, by which the own word, as the second operand, is kept.
+  bool keeps = layout.isWhole();
+  Value choice = i.bitXor(isBefore(others, words, layout.isSigned()), getTakesLast(bit, /*isInverted=*/keeps));
   if (hasPartner && isShuffle)
-    takes = i.select(hasPartner, takes, i.constant(0, i.i1)); // takes is poison without a partner
+    choice = i.select(hasPartner, choice, i.constant(keeps, i.i1)); // it is poison without a partner
   for (auto [own, other] : llvm::zip(words, others))
-    own = i.select(takes, other, own);
+    own = keeps ? i.select(choice, own, other) : i.select(choice, other, own);
   return true;
 }
 

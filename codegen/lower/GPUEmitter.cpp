@@ -5,6 +5,7 @@
 #include "codegen/LoopHint.h"
 #include "codegen/LoopStep.h"
 #include "codegen/lower/Elementwise.h"
+#include "codegen/lower/Subgroup.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -165,6 +166,11 @@ LogicalResult GPUEmitter::emitOp(Operation *op) {
     lower(*this, op);
     return success();
   }
+  if (auto compare = dyn_cast<arith::CmpIOp>(op); compare && !isNVPTX())
+    if (llvm::Value *lanes = amdgcn::emitLaneBit(*this, compare)) {
+      set(compare, lanes);
+      return success();
+    }
   if (isa<scf::IfOp>(op))
     return emitScfIf(op);
   if (isa<scf::ForOp>(op))

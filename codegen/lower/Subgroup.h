@@ -5,6 +5,8 @@
 
 #include "codegen/lower/GPUEmitter.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 namespace qd {
 
 /// Applies `move`, which moves an i32 between lanes, to a value of any scalar type: narrower ones are widened,
@@ -51,6 +53,10 @@ namespace amdgcn {
 /// The result of a move as it is where it is made: LLVM 22 takes permlane64 and dpp8 for arithmetic, which it carries out
 /// where the result is used, and there lanes that are read may be inactive.
 llvm::Value *emitPinned(GPUEmitter &e, llvm::Value *moved);
+
+/// The result of a comparison of bits of the lane's number with a constant, where it costs less as a constant mask of the
+/// wave; else null.
+llvm::Value *emitLaneBit(GPUEmitter &e, mlir::arith::CmpIOp compare);
 
 void lowerShuffle(GPUEmitter &e, mlir::Operation *op);
 void lowerBroadcast(GPUEmitter &e, mlir::Operation *op);

@@ -12,6 +12,7 @@
 #include "codegen/lower/LaneMove.h"
 #include "codegen/lower/Subgroup.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
 
@@ -31,6 +32,29 @@ llvm::Value *amdgcn::emitPinned(GPUEmitter &e, llvm::Value *moved) { return emit
 /// Only the 64-bit ballot selects on every wave size.
 static llvm::Value *emitBallot(GPUEmitter &e, llvm::Value *predicate) {
   return e.b.CreateIntrinsic(Intrinsic::amdgcn_ballot, {e.b.getInt64Ty()}, {predicate});
+}
+
+/// In waves of 64 a mask takes two instructions, and a comparison hardly more, but for those of one bit.
+llvm::Value *amdgcn::emitLaneBit(GPUEmitter &e, arith::CmpIOp compare) {
+  Value lane = compare.getLhs();
+  llvm::APInt kept(32, ~0u), limit;
+  bool isMasked = false;
+  if (auto masked = lane.getDefiningOp<arith::AndIOp>(); masked && matchPattern(masked.getRhs(), m_ConstantInt(&kept))) {
+    lane = masked.getLhs();
+    isMasked = true;
+  }
+  if (!isa_and_nonnull<LaneIdOp, ThreadIndexOp>(lane.getDefiningOp()) || kept.getBitWidth() != 32 ||
+      !matchPattern(compare.getRhs(), m_ConstantInt(&limit)))
+    return nullptr;
+  // A thread's number has its lane's in the low bits.
+  unsigned size = e.target.subgroupSize;
+  if (!isMasked || !kept.ult(size) || (size == 64 && !(kept.isPowerOf2() && limit.isZero())))
+    return nullptr;
+  uint64_t lanes = 0;
+  for (unsigned i = 0; i < size; ++i)
+    lanes |= uint64_t(arith::applyCmpPredicate(compare.getPredicate(), llvm::APInt(32, i & kept.getZExtValue()), limit))
+             << i;
+  return e.b.CreateIntrinsic(Intrinsic::amdgcn_inverse_ballot, {e.b.getInt64Ty()}, {e.b.getInt64(lanes)});
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,16 @@
+//===- AMDGCNBorrow.h - comparisons of several words by subtraction ---------------------------===//
+
+#ifndef QD_CODEGEN_AMDGCNBORROW_H
+#define QD_CODEGEN_AMDGCNBORROW_H
+
+#include "llvm/IR/Function.h"
+
+namespace qd {
+
+/// Comparisons without a sign of numbers of more than two words, and of two where a DPP move gives the first, become
+/// subtractions of the words.
+void compareByBorrow(llvm::Function &kernel);
+
+} // namespace qd
+
+#endif

@@ -1,0 +1,390 @@
+//===- AMDGCNFuseExchange.cpp - DPP moves as part of compare and exchange ---------------------===//
+//
+// Purpose: the steps of a sort, which move words, compare all of them by subtraction with borrow, and keep the own words
+// or take the moved ones. LLVM 22 makes no moves part of selects, and so of nothing whose moves are also selected:
+//
+//   %m = V_MOV_B32_dpp %v, quad_perm    _, %c = V_SUB_CO_U32 %m, %v    ...    %r = V_CNDMASK_B32 %m, %v, %k
+//     ->
+//   _, %c = V_SUB_CO_U32_dpp %v, %v, quad_perm    ...    %r = V_CNDMASK_B32_dpp %v, %v, quad_perm, %k
+//
+// gfx11 and later have each with any mask; gfx9 with VCC alone, so that there a whole step stands in one place. gfx10
+// has no such subtraction. Masks of 64 lanes whose bits are pairs take one scalar instruction instead of two.
+//
+// Input: machine code in SSA form behind LLVM's own pass of this kind. Output: the same values in the same lanes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/AMDGCNFuseExchange.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/CodeGen/MachineFunctionPass.h"
+#include "llvm/CodeGen/MachineInstrBuilder.h"
+#include "llvm/CodeGen/MachineRegisterInfo.h"
+#include "llvm/CodeGen/TargetSubtargetInfo.h"
+#include "llvm/PassRegistry.h"
+#include <mutex>
+
+using namespace llvm;
+
+namespace qd {
+
+unsigned findAMDGCNOpcode(const TargetInstrInfo &instructions, StringRef name) {
+  static StringMap<unsigned> opcodes;
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    for (unsigned opcode = 1, end = instructions.getNumOpcodes(); opcode != end; ++opcode)
+      if (StringRef known = instructions.getName(opcode); known.starts_with("V_") || known.starts_with("S_"))
+        opcodes[known] = opcode;
+  });
+  return opcodes.lookup(name);
+}
+
+namespace {
+/// Places of operands, by LLVM's definitions.
+struct Move {
+  enum { result, old, source, control, rows, banks, bound };
+};
+struct Subtract {
+  enum { result, borrow, source0, source1, borrowed };
+};
+struct Select {
+  enum { result, modifiers0, source0, modifiers1, source1, mask };
+};
+
+/// One word of a step.
+struct Word {
+  MachineInstr *move, *subtract;
+  SmallVector<MachineInstr *, 1> selects;
+};
+
+/// Machine code of one step, in one block.
+struct Exchange {
+  SmallVector<Word, 4> words;
+  MachineInstr *flip; ///< the exclusive or of the last borrow and the lanes' mask
+};
+
+class FuseExchange : public MachineFunctionPass {
+public:
+  static char ID;
+  FuseExchange() : MachineFunctionPass(ID) {}
+
+  StringRef getPassName() const override { return "DPP moves as part of compare and exchange"; }
+  void getAnalysisUsage(AnalysisUsage &usage) const override {
+    usage.setPreservesCFG();
+    MachineFunctionPass::getAnalysisUsage(usage);
+  }
+  bool runOnMachineFunction(MachineFunction &function) override;
+
+private:
+  unsigned find(StringRef name) const { return findAMDGCNOpcode(*instructions, name); }
+  MachineInstr *getOnlyUser(Register reg) const;
+  bool isVector(const MachineOperand &operand) const;
+  bool keepsExec(const MachineInstr &from, const MachineInstr &to) const;
+  bool isFree(Register vcc, MachineBasicBlock::iterator at) const;
+  std::optional<Exchange> match(MachineInstr &first) const;
+  bool matchWord(Word &word, const MachineInstr &flip) const;
+  MachineInstrBuilder build(MachineInstr &at, const MachineInstr &from, StringRef name);
+  void addMove(MachineInstrBuilder &fused, const MachineInstr &move);
+  void fuseEach(const Exchange &exchange);
+  bool fuseWhole(const Exchange &exchange);
+  void erase(const Exchange &exchange);
+  bool shortenMask(MachineInstr &constant);
+
+  MachineRegisterInfo *registers = nullptr;
+  const TargetInstrInfo *instructions = nullptr;
+  const TargetRegisterInfo *physical = nullptr;
+  unsigned moveOpcode = 0, firstOpcode = 0, nextOpcode = 0, selectOpcode = 0, flipOpcodes[2] = {}, constantOpcode = 0;
+};
+char FuseExchange::ID = 0;
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+MachineInstr *FuseExchange::getOnlyUser(Register reg) const {
+  return reg.isVirtual() && registers->hasOneNonDBGUse(reg) ? &*registers->use_instr_nodbg_begin(reg) : nullptr;
+}
+
+/// Whether the operand is one 32-bit vector register.
+bool FuseExchange::isVector(const MachineOperand &operand) const {
+  if (!operand.isReg() || !operand.getReg().isVirtual())
+    return false;
+  const TargetRegisterClass *type = registers->getRegClass(operand.getReg());
+  if (operand.getSubReg())
+    type = physical->getSubRegisterClass(type, operand.getSubReg());
+  return type && StringRef(physical->getRegClassName(type)) == "VGPR_32";
+}
+
+/// Whether `to` follows in the same block, for the same active lanes.
+bool FuseExchange::keepsExec(const MachineInstr &from, const MachineInstr &to) const {
+  if (from.getParent() != to.getParent())
+    return false;
+  // EXEC is the one implicit operand of a move.
+  Register exec = from.implicit_operands().begin()->getReg();
+  for (auto at = std::next(from.getIterator()); at != from.getParent()->end(); ++at) {
+    if (&*at == &to)
+      return true;
+    if (at->modifiesRegister(exec, physical))
+      return false;
+  }
+  return false;
+}
+
+/// A word's move serves the subtraction and selects by `flip`, as their first operand, and nothing else.
+bool FuseExchange::matchWord(Word &word, const MachineInstr &flip) const {
+  const MachineOperand &moved = word.subtract->getOperand(Subtract::source0);
+  if (!isVector(moved) || moved.getSubReg() || !isVector(word.subtract->getOperand(Subtract::source1)))
+    return false;
+  word.move = registers->getUniqueVRegDef(moved.getReg());
+  auto isAll = [&](unsigned at) { return word.move->getOperand(at).isImm() && word.move->getOperand(at).getImm() == 15; };
+  if (!word.move || word.move->getOpcode() != moveOpcode || !isVector(word.move->getOperand(Move::source)) ||
+      !isAll(Move::rows) || !isAll(Move::banks) || word.move->getOperand(Move::bound).getImm() == 0)
+    return false;
+  for (MachineInstr &user : registers->use_nodbg_instructions(moved.getReg())) {
+    if (&user == word.subtract)
+      continue;
+    if (user.getOpcode() != selectOpcode || !user.getOperand(Select::source0).isReg() ||
+        user.getOperand(Select::source0).getReg() != moved.getReg() || !isVector(user.getOperand(Select::source1)) ||
+        user.getOperand(Select::source1).getReg() == moved.getReg() || !user.getOperand(Select::mask).isReg() ||
+        user.getOperand(Select::mask).getReg() != flip.getOperand(0).getReg() || !keepsExec(*word.move, user))
+      return false;
+    word.selects.push_back(&user);
+  }
+  return !word.selects.empty() && keepsExec(*word.move, *word.subtract);
+}
+
+std::optional<Exchange> FuseExchange::match(MachineInstr &first) const {
+  Exchange exchange;
+  MachineInstr *at = &first;
+  while (at->getOpcode() == firstOpcode || at->getOpcode() == nextOpcode) {
+    exchange.words.push_back({nullptr, at, {}});
+    Register borrow = at->getOperand(Subtract::borrow).getReg();
+    MachineInstr *user = getOnlyUser(borrow);
+    if (!user || user->getParent() != first.getParent() || user->getOpcode() == firstOpcode ||
+        (user->getOpcode() == nextOpcode && user->getOperand(Subtract::borrowed).getReg() != borrow))
+      return std::nullopt;
+    at = user;
+  }
+  if (!is_contained(flipOpcodes, at->getOpcode()) || !at->getOperand(0).getReg().isVirtual())
+    return std::nullopt;
+  exchange.flip = at;
+  size_t numSelects = 0;
+  for (Word &word : exchange.words) {
+    if (!registers->use_nodbg_empty(word.subtract->getOperand(Subtract::result).getReg()) || !matchWord(word, *at))
+      return std::nullopt;
+    numSelects += word.selects.size();
+  }
+  auto users = registers->use_nodbg_instructions(at->getOperand(0).getReg());
+  bool isWhole = size_t(std::distance(users.begin(), users.end())) == numSelects;
+  return isWhole ? std::optional(exchange) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Fused instructions
+//===----------------------------------------------------------------------===//
+
+MachineInstrBuilder FuseExchange::build(MachineInstr &at, const MachineInstr &from, StringRef name) {
+  return BuildMI(*at.getParent(), at, from.getDebugLoc(), instructions->get(find(name)), from.getOperand(0).getReg());
+}
+
+static void addSource(MachineInstrBuilder &fused, const MachineOperand &source) {
+  fused.addReg(source.getReg(), /*flags=*/0, source.getSubReg());
+}
+
+void FuseExchange::addMove(MachineInstrBuilder &fused, const MachineInstr &move) {
+  for (unsigned at : {Move::control, Move::rows, Move::banks, Move::bound})
+    fused.addImm(move.getOperand(at).getImm());
+}
+
+/// gfx11 and later: each instruction where it stands.
+void FuseExchange::fuseEach(const Exchange &exchange) {
+  for (const Word &word : exchange.words) {
+    MachineInstr &subtract = *word.subtract;
+    bool isFirst = subtract.getOpcode() == firstOpcode;
+    auto fused = build(subtract, subtract, isFirst ? "V_SUB_CO_U32_e64_dpp" : "V_SUBB_U32_e64_dpp")
+                     .addReg(subtract.getOperand(Subtract::borrow).getReg(), RegState::Define)
+                     .addReg(word.move->getOperand(Move::old).getReg(), RegState::Undef);
+    addSource(fused, word.move->getOperand(Move::source));
+    addSource(fused, subtract.getOperand(Subtract::source1));
+    if (!isFirst)
+      addSource(fused, subtract.getOperand(Subtract::borrowed));
+    fused.addImm(0); // clamp
+    addMove(fused, *word.move);
+    for (MachineInstr *select : word.selects) {
+      auto chosen = build(*select, *select, "V_CNDMASK_B32_e64_dpp")
+                        .addReg(word.move->getOperand(Move::old).getReg(), RegState::Undef)
+                        .addImm(select->getOperand(Select::modifiers0).getImm());
+      addSource(chosen, word.move->getOperand(Move::source));
+      chosen.addImm(select->getOperand(Select::modifiers1).getImm());
+      addSource(chosen, select->getOperand(Select::source1));
+      addSource(chosen, select->getOperand(Select::mask));
+      addMove(chosen, *word.move);
+    }
+  }
+}
+
+/// Whether nothing from `at` on reads what VCC holds there.
+bool FuseExchange::isFree(Register vcc, MachineBasicBlock::iterator at) const {
+  for (auto end = at->getParent()->end(); at != end; ++at) {
+    if (at->readsRegister(vcc, physical))
+      return false;
+    if (at->modifiesRegister(vcc, physical))
+      return true;
+  }
+  return true;
+}
+
+/// Whether `from` stands before `to` in their block.
+static bool isBefore(const MachineInstr &from, const MachineInstr &to) {
+  for (auto at = from.getIterator(); at != from.getParent()->end(); ++at)
+    if (&*at == &to)
+      return &from != &to;
+  return false;
+}
+
+/// gfx9: all of the step in front of its first select, by way of VCC.
+bool FuseExchange::fuseWhole(const Exchange &exchange) {
+  MachineBasicBlock &block = *exchange.flip->getParent();
+  auto isSelect = [&](MachineInstr &instruction) {
+    return any_of(exchange.words, [&](const Word &word) { return is_contained(word.selects, &instruction); });
+  };
+  auto found = find_if(block, isSelect);
+  Register vcc = instructions->get(find("V_SUB_CO_U32_dpp")).implicit_defs().front();
+  if (found == block.end() || !isFree(vcc, found))
+    return false;
+  MachineInstr &at = *found;
+  // What the other selects read stands before the step.
+  for (const Word &word : exchange.words)
+    for (MachineInstr *select : word.selects) {
+      MachineInstr *own = registers->getUniqueVRegDef(select->getOperand(Select::source1).getReg());
+      if (!own || (own->getParent() == &block && !isBefore(*own, at)))
+        return false;
+    }
+  for (const Word &word : exchange.words) {
+    MachineInstr &subtract = *word.subtract;
+    auto fused = build(at, subtract, subtract.getOpcode() == firstOpcode ? "V_SUB_CO_U32_dpp" : "V_SUBB_U32_dpp")
+                     .addReg(word.move->getOperand(Move::old).getReg(), RegState::Undef);
+    addSource(fused, word.move->getOperand(Move::source));
+    addSource(fused, subtract.getOperand(Subtract::source1));
+    addMove(fused, *word.move);
+  }
+  Register borrow = exchange.words.back().subtract->getOperand(Subtract::borrow).getReg();
+  const MachineOperand &first = exchange.flip->getOperand(1);
+  bool isSwapped = first.isReg() && first.getReg() == borrow;
+  auto flip = BuildMI(block, at, exchange.flip->getDebugLoc(), exchange.flip->getDesc(), vcc)
+                  .addReg(vcc)
+                  .add(exchange.flip->getOperand(isSwapped ? 2 : 1));
+  // A DPP instruction waits for what wrote its result's register: the differences, which nobody wants, take several.
+  for (const Word &word : drop_end(exchange.words))
+    flip.addReg(word.subtract->getOperand(Subtract::result).getReg(), RegState::Implicit);
+  for (const Word &word : exchange.words)
+    for (MachineInstr *select : word.selects) {
+      auto chosen = build(at, *select, "V_CNDMASK_B32_dpp")
+                        .addReg(word.move->getOperand(Move::old).getReg(), RegState::Undef)
+                        .addImm(select->getOperand(Select::modifiers0).getImm());
+      addSource(chosen, word.move->getOperand(Move::source));
+      chosen.addImm(select->getOperand(Select::modifiers1).getImm());
+      addSource(chosen, select->getOperand(Select::source1));
+      addMove(chosen, *word.move);
+    }
+  return true;
+}
+
+/// Removes what the fused instructions replace.
+void FuseExchange::erase(const Exchange &exchange) {
+  for (const Word &word : exchange.words) {
+    registers->clearKillFlags(word.move->getOperand(Move::source).getReg());
+    registers->clearKillFlags(word.subtract->getOperand(Subtract::source1).getReg());
+    for (MachineInstr *select : word.selects) {
+      registers->clearKillFlags(select->getOperand(Select::source1).getReg());
+      select->eraseFromParent();
+    }
+    word.subtract->eraseFromParent();
+    word.move->eraseFromParent();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Masks
+//===----------------------------------------------------------------------===//
+
+/// A constant in two halves whose bits are pairs of equal ones: s_bitreplicate makes them from every second.
+bool FuseExchange::shortenMask(MachineInstr &constant) {
+  constexpr unsigned numOperands = 5;
+  Register result = constant.getOperand(0).getReg();
+  if (constant.getNumOperands() != numOperands || !result.isVirtual() ||
+      !StringRef(physical->getRegClassName(registers->getRegClass(result))).starts_with("S"))
+    return false;
+  uint64_t bits = 0, half = 0;
+  for (unsigned at : {1, 3}) {
+    Register part = constant.getOperand(at).getReg();
+    MachineInstr *definition = part.isVirtual() ? registers->getUniqueVRegDef(part) : nullptr;
+    if (!definition || definition->getOpcode() != constantOpcode || !definition->getOperand(1).isImm() ||
+        constant.getOperand(at).getSubReg())
+      return false;
+    bool isUpper = physical->getSubRegIdxOffset(constant.getOperand(at + 1).getImm()) != 0;
+    bits |= uint64_t(uint32_t(definition->getOperand(1).getImm())) << (isUpper ? 32 : 0);
+  }
+  if (isUInt<32>(bits) || isInt<32>(int64_t(bits)))
+    return false;
+  for (unsigned i = 0; i < 32; ++i) {
+    if ((bits >> 2 * i & 1) != (bits >> (2 * i + 1) & 1))
+      return false;
+    half |= (bits >> 2 * i & 1) << i;
+  }
+  BuildMI(*constant.getParent(), constant, constant.getDebugLoc(), instructions->get(find("S_BITREPLICATE_B64_B32")), result)
+      .addImm(int32_t(half));
+  constant.eraseFromParent();
+  return true;
+}
+
+bool FuseExchange::runOnMachineFunction(MachineFunction &function) {
+  registers = &function.getRegInfo();
+  instructions = function.getSubtarget().getInstrInfo();
+  physical = function.getSubtarget().getRegisterInfo();
+  moveOpcode = find("V_MOV_B32_dpp");
+  firstOpcode = find("V_SUB_CO_U32_e64");
+  nextOpcode = find("V_SUBB_U32_e64");
+  selectOpcode = find("V_CNDMASK_B32_e64");
+  flipOpcodes[0] = find("S_XOR_B32");
+  flipOpcodes[1] = find("S_XOR_B64");
+  constantOpcode = find("S_MOV_B32");
+  StringRef chip = function.getSubtarget().getCPU();
+  bool isWhole = chip.starts_with("gfx9"), isEach = chip.starts_with("gfx11") || chip.starts_with("gfx12");
+  bool hasChanged = false;
+  for (MachineBasicBlock &block : function) {
+    SmallVector<MachineInstr *> firsts, masks;
+    for (MachineInstr &instruction : block)
+      if (instruction.getOpcode() == firstOpcode)
+        firsts.push_back(&instruction);
+      else if (instruction.isRegSequence())
+        masks.push_back(&instruction);
+    for (MachineInstr *mask : masks)
+      hasChanged |= shortenMask(*mask);
+    for (MachineInstr *first : firsts) {
+      std::optional<Exchange> exchange;
+      if (isWhole || isEach)
+        exchange = match(*first);
+      if (!exchange || (isWhole && !fuseWhole(*exchange)))
+        continue;
+      if (isEach)
+        fuseEach(*exchange);
+      erase(*exchange);
+      if (isWhole)
+        exchange->flip->eraseFromParent();
+      hasChanged = true;
+    }
+  }
+  return hasChanged;
+}
+
+char &registerFuseExchange() {
+  PassRegistry::getPassRegistry()->registerPass(
+      *new PassInfo("DPP moves as part of compare and exchange", "qd-fuse-exchange", &FuseExchange::ID,
+                    callDefaultCtor<FuseExchange>, /*CFGOnly=*/false, /*isAnalysis=*/false),
+      /*ShouldFree=*/true);
+  return FuseExchange::ID;
+}
+
+} // namespace qd
