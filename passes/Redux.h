@@ -23,7 +23,7 @@ bool hasNativeReduce(const BlockShape &shape, const Combiner &combiner, mlir::Va
 bool hasGroupKind(const BlockShape &shape, const Combiner &combiner, mlir::ValueRange values, int32_t lanes);
 
 /// Whether the target reduces and scans each aligned group of `lanes` lanes by `kind` in instructions that move values
-/// and combine them, so that its lowering takes the op whole; of scans, groups of a row or more.
+/// and combine them, so that its lowering takes the op whole; of scans below a row, only some.
 bool hasRowKind(const BlockShape &shape, const Combiner &combiner, mlir::ValueRange values, int32_t lanes);
 
 /// A scan of a whole subgroup as one op; null where the target has none.

@@ -93,12 +93,27 @@ Values buildBothScans(const LaneBuilder &builder, const Combiner &combiner, Valu
   return buildSteps(builder, combiner, values, builder.lane(lanes), lanes, &exclusive);
 }
 
+/// Below a row no move stops at a group's edge. Whole are those scans whose lowering masks what was moved with a constant
+/// of the lane, where zeros change nothing, or takes the sum of the lower group off a row's.
+static bool hasRowScan(const BlockShape &shape, const Combiner &combiner, ValueRange values, int32_t lanes) {
+  if (!hasRowKind(shape, combiner, values, lanes))
+    return false;
+  if (lanes >= shape.rowLanes)
+    return true;
+  Kind kind = *combiner.getKind();
+  Type type = values.front().getType();
+  unsigned width = type.getIntOrFloatBitWidth();
+  if (isa<FloatType>(type))
+    return kind == Kind::add && (width == 64 || (width == 32 && lanes > 2));
+  return kind == Kind::add || kind == Kind::xori || kind == Kind::ori;
+}
+
 Values buildInclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
   const BlockShape &shape = builder.shape;
   if (Value native = buildGroupScan<InclusiveScanOp>(builder, combiner, values, lanes))
     return native;
   lanes = shape.narrowToBlock(lanes);
-  if (hasRowKind(shape, combiner, values, lanes) && lanes >= shape.rowLanes)
+  if (hasRowScan(shape, combiner, values, lanes))
     return InclusiveScanOp::create(builder.b, builder.loc, *combiner.getKind(), values.front(),
                                    shape.getTileClause(lanes))
         ->getResult(0);

@@ -3,7 +3,8 @@
 // Purpose: the chains of moves and operations that reduce or scan a tile, as one table each: what stands in it for a
 // distance is the first row that the chip has.
 //
-// Input invariant: the op has a kind; its tile is whole, and at least a row of 16 lanes where it scans.
+// Input invariant: the op has a kind; its tile is whole. Scans of less than a row of 16 lanes are those of integers by
+// add, xor and or, and of f32 and f64 by add, as passes/Scan.cpp chooses them.
 //
 // Within rows of 16 lanes a move is part of the operation (DPP): what lanes without a source then combine with is the
 // kind's neutral value. Across rows a lane of the lower rows is told to all of the higher.
@@ -121,11 +122,14 @@ private:
     return isInteger ? kind != Kind::mul : type->isFloatTy() && (kind == Kind::add || kind == Kind::mul);
   }
 
-  llvm::Value *dpp(llvm::Value *word, llvm::Value *old, unsigned control, unsigned rows);
+  llvm::Value *dpp(llvm::Value *word, llvm::Value *old, unsigned control, unsigned rows, unsigned banks = 15);
   llvm::Value *otherRow(llvm::Value *whole, uint32_t lane);
   llvm::Value *readLane(llvm::Value *whole, unsigned lane);
   void stepAll(const Step &step);
   void stepUp(const Step &step);
+  void subtractMoved(llvm::Value *moved);
+  void scanBelowRow();
+  void splitRows();
 
   GPUEmitter &e;
   llvm::IRBuilder<> &b;
@@ -219,11 +223,11 @@ llvm::Value *Chain::join(const Words &words) {
 //===----------------------------------------------------------------------===//
 
 /// Without `old`, lanes that the move gives nothing have 0.
-llvm::Value *Chain::dpp(llvm::Value *word, llvm::Value *old, unsigned control, unsigned rows) {
+llvm::Value *Chain::dpp(llvm::Value *word, llvm::Value *old, unsigned control, unsigned rows, unsigned banks) {
   llvm::Type *i32 = b.getInt32Ty();
   return b.CreateIntrinsic(Intrinsic::amdgcn_update_dpp, {i32},
                            {old ? old : llvm::PoisonValue::get(i32), word, b.getInt32(control), b.getInt32(rows),
-                            b.getInt32(15), b.getInt1(!old)});
+                            b.getInt32(banks), b.getInt1(!old)});
 }
 
 /// Each lane's value is that of one lane of the other row of its pair of rows.
@@ -287,6 +291,59 @@ llvm::Value *Chain::reduce() {
   return narrow(last->meet == Meet::RowBcast ? readLane(value, 63) : value);
 }
 
+/// Zeros cost no register, and do not change what they are subtracted from: of -v - moved they leave -v, whatever the sign
+/// of a zero v. Two steps give the value its own sign.
+void Chain::subtractMoved(llvm::Value *moved) { value = b.CreateFSub(b.CreateFNeg(value), moved); }
+
+/// Less than a row: lanes of the upper half of each group add what the last lane of the lower half holds.
+void Chain::scanBelowRow() {
+  struct Half {
+    unsigned distance, control;
+  };
+  bool isNegated = false;
+  for (Half half : {Half{1, 0xa0}, Half{2, 0x55}, Half{4, 0x114}}) { // quad_perm:[0,0,2,2], [1,1,1,1], row_shr:4
+    if (half.distance >= lanes)
+      break;
+    llvm::Value *source = value;
+    if (half.distance == 4) {
+      source = eachWord(value, [&](llvm::Value *word, unsigned) { return dpp(word, nullptr, 0xff, 15); }); // [3,3,3,3]
+      if (isFused()) {
+        value = combine(eachWord(source, [&](llvm::Value *word, unsigned i) {
+                          return dpp(word, neutralWords[i], half.control, 15, /*banks=*/0xa);
+                        }),
+                        value);
+        break;
+      }
+    }
+    llvm::Value *bit = b.CreateShl(e.getLaneId(), 31 - llvm::Log2_32(half.distance));
+    llvm::Value *isUpper = b.CreateAShr(bit, 31);
+    llvm::Value *moved = eachWord(source, [&](llvm::Value *word, unsigned) {
+      return b.CreateAnd(dpp(word, nullptr, half.control, 15), isUpper);
+    });
+    if (isInteger) {
+      value = combine(value, moved);
+      continue;
+    }
+    subtractMoved(moved);
+    isNegated = !isNegated;
+  }
+  if (isNegated)
+    value = b.CreateFNeg(value);
+}
+
+/// A row's scan becomes that of its halves: the upper gives back what the lower one holds in all.
+void Chain::splitRows() {
+  auto giveBack = [&](llvm::Value *word, unsigned control, unsigned banks) {
+    llvm::Value *lower = dpp(word, b.getInt32(0), control, 15, banks);
+    value = kind == Kind::add ? b.CreateSub(value, lower) : b.CreateXor(value, lower);
+  };
+  if (e.target.has(RowShare))
+    return giveBack(value, 0x157, 0xc); // row_share:7
+  llvm::Value *lasts = dpp(value, nullptr, 0xff, 15); // quad_perm:[3,3,3,3]
+  giveBack(lasts, 0x114, 0x4); // row_shr:4
+  giveBack(lasts, 0x118, 0x8); // row_shr:8
+}
+
 void Chain::stepUp(const Step &step) {
   llvm::Value *source = value;
   unsigned control = step.control;
@@ -304,6 +361,13 @@ void Chain::stepUp(const Step &step) {
       return;
     }
   }
+  // A row takes four such steps, and a wave of 64 two more.
+  if (type->isDoubleTy() && kind == Kind::add && (step.rows == 15 || lanes == 64)) {
+    llvm::Value *moved = eachWord(source, [&](llvm::Value *word, unsigned) {
+      return dpp(word, step.rows == 15 ? nullptr : b.getInt32(0), control, step.rows);
+    });
+    return subtractMoved(moved);
+  }
   // A neutral value for each step where the operation takes its place, else one register for those of a row.
   if (filled.empty() || isFused() || step.rows != 15)
     filled.assign(neutralWords.begin(), neutralWords.end());
@@ -318,9 +382,17 @@ void Chain::stepUp(const Step &step) {
 }
 
 llvm::Value *Chain::scan() {
+  constexpr unsigned rowLanes = 16;
+  bool canSplit = lanes == 8 && isFused() && isInteger && kind != Kind::ori;
+  if (lanes < rowLanes && !canSplit) {
+    scanBelowRow();
+    return narrow(value);
+  }
   for (unsigned distance : {8, 4, 2, 1, 16, 32})
-    if (distance < lanes)
+    if (distance < std::max(lanes, rowLanes))
       stepUp(findStep(ladder, distance, e, lanes == 64));
+  if (lanes < rowLanes)
+    splitRows();
   return narrow(value);
 }
 
