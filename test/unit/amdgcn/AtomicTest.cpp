@@ -60,6 +60,49 @@ TEST_P(Atomics, TableIsWhatTheBackendHas) {
         }
 }
 
+/// The same for what the ops are lowered to, with what they promise of the memory.
+TEST_P(Atomics, OpsAreSingleInstructions) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  mlir::Builder builder(&context);
+  std::string text;
+  std::vector<bool> isNative;
+  for (const Row &row : rows)
+    for (unsigned width : {32u, 64u})
+      for (bool isShared : {false, true})
+        for (bool isUsed : {false, true}) {
+          mlir::Type element = !row.isFloat  ? mlir::Type(builder.getIntegerType(width))
+                               : width == 32 ? mlir::Type(builder.getF32Type())
+                                             : mlir::Type(builder.getF64Type());
+          std::string type = formatv("{0}{1}", row.isFloat ? "f" : "i", width);
+          std::string memory = isShared ? "!qd.shared<64x" + type + ">" : "!qd.buffer<" + type + ">";
+          text += formatv(R"(
+qd.kernel @k{0}(%x: !qd.buffer<{1}>, %y: !qd.buffer<{1}>, %v: {1}) block(64) {{
+  %i = qd.thread_id x : i32
+  %s = qd.shared.alloc : !qd.shared<64x{1}>
+  qd.store %v, %s[%i] : !qd.shared<64x{1}>
+  %o = qd.atomic_rmw {2} %v, {3}[%i] : {4}
+  %w = qd.load %s[%i] : !qd.shared<64x{1}>
+  qd.store {5}, %y[%i] : !qd.buffer<{1}>
+  qd.return
+}
+)",
+                          isNative.size(), type, stringifyAtomicKind(row.kind), isShared ? "%s" : "%x", memory,
+                          isUsed ? "%o" : "%w");
+          isNative.push_back(isNativeAtomic(row.kind, element, isShared, isUsed, GetParam()));
+        }
+  QirModule module(text, GetParam());
+  ASSERT_TRUE(module.lowered) << module.errors;
+  Expected<std::string> code = emitAMDGCN(*module.lowered, GetParam(), AMDGCNOutput::Assembly, {});
+  ASSERT_TRUE(bool(code)) << toString(code.takeError());
+  for (size_t i = 0; i < isNative.size(); ++i) {
+    StringRef body = StringRef(*code).split("\nk" + std::to_string(i) + ":").second.split(".Lfunc_end").first;
+    ASSERT_FALSE(body.empty()) << i;
+    bool isLoop = body.contains("cmpsw") || body.contains("cmpst");
+    EXPECT_EQ(isNative[i], !isLoop) << i << body.str();
+    EXPECT_TRUE(isLoop || body.contains("atomic") || body.contains("ds_")) << i << body.str();
+  }
+}
+
 TEST_P(Atomics, DeviceScopeStaysOnTheDevice) {
   QirModule module(R"(
     qd.kernel @k(%x: !qd.buffer<i32>, %y: !qd.buffer<i64>, %v: i32, %w: i64) block(64) {
