@@ -97,8 +97,9 @@ TEST(Host, LaunchesEndAtTheirLimit) {
     EXPECT_EQ(host.launch("count", 3), "") << device;
     EXPECT_EQ(host.value, 192) << device;
     // A block that does not end is one that the cpu device does not end.
-    if (strcmp(device, "cpu"))
+    if (strcmp(device, "cpu")) {
       EXPECT_EQ(host.launch("wait", 1, UINT32_MAX), "the launch takes longer than its limit of 200 ms") << device;
+    }
   }
 }
 

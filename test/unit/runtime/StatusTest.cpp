@@ -328,8 +328,9 @@ TEST_P(StatusTest, Handles) {
     for (void *handle : {static_cast<void *>(nullptr), freed[question.kind], static_cast<void *>(&number)})
       EXPECT_FALSE(question.getsAnswer(handle)) << question.name;
     for (int other = 0; other < numKinds; ++other)
-      if (other != question.kind)
+      if (other != question.kind) {
         EXPECT_FALSE(question.getsAnswer(own.of[other])) << question.name;
+      }
   }
   // Freeing what is no object is allowed, and frees nothing else.
   for (int kind = 0; kind < numKinds; ++kind)
