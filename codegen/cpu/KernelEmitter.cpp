@@ -47,8 +47,6 @@ KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatur
     uint64_t bytes = alloc.getType().getNumElements() * getStorageBytes(alloc.getType().getElementType()) * lanes;
     privateBytes += llvm::alignTo(bytes, cpu::sharedAlignment);
   });
-  // The slots are on the stack of a worker.
-  constexpr uint64_t maxSlotBytes = 64 * 1024;
   kernel.getBody().walk([&](AssertOp) { asserts = true; });
   cooperates = qd::isCooperative(kernel);
   waits = cooperates || (kernel.getNumThreads() > int64_t(lanes) && mayWait(kernel));
@@ -58,8 +56,9 @@ KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatur
   privateStart = llvm::alignTo(sharedBytes, cpu::sharedAlignment);
   if (privateBytes)
     sharedBytes = privateStart + privateBytes * llvm::divideCeil(kernel.getNumThreads(), lanes);
-  suspends = cooperates || (kernel.getNumThreads() > int64_t(lanes) &&
-                            (waits || !segments.areSplit() || getSlotBytes() > maxSlotBytes));
+  suspends = cooperates || (kernel.getNumThreads() > int64_t(lanes) && (waits || !segments.areSplit()));
+  if (!suspends)
+    placeSlots();
   chooseUnrolling(mayUnroll);
 }
 

@@ -4,7 +4,7 @@
 // all lanes share stay scalar (LaneShape.h); control flow that diverges runs under masks.
 // Input: a verified kernel after the expansions: no reductions, no tile wider than the subgroup.
 // Output: `void kernel(ptr launch, ptr worker, i64 begin, i64 end)`, which runs the blocks [begin, end) of the grid,
-// counted x fastest. Barriers: Blocks.cpp. Where blocks wait for each other (qd.grid.sync), `worker` is an array with
+// counted x fastest. Barriers: Slots.cpp, Coroutines.cpp. Where blocks wait for each other (qd.grid.sync), `worker` is an array with
 // each block's own memory, and a call only takes blocks on their way: to that op, or to their end.
 //
 // Invariants of the emitted code:
@@ -24,6 +24,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include <cstddef>
@@ -100,7 +101,13 @@ private:
   LaneAnalysis analysis;
   Segments segments;
   SharedStorage storage;
-  llvm::MapVector<mlir::Value, llvm::AllocaInst *> slots;
+  /// What outlives a segment: an element for each subgroup.
+  struct Slot {
+    uint64_t offset = 0; ///< in the worker's memory, if it is there
+    llvm::Value *place = nullptr;
+  };
+  llvm::MapVector<mlir::Value, Slot> slots;
+  bool slotsAreShared = false; ///< in the worker's memory
   /// What is copied instead of repeated, where the kernel has barriers.
   struct {
     bool subgroups = false, loops = false;
@@ -155,20 +162,27 @@ private:
   llvm::Value *extractLane(llvm::Value *vector, llvm::Value *lane);
   std::optional<uint64_t> constantBits(llvm::Value *mask);
 
-  // Blocks.cpp: the launch record, the loop over blocks and their subgroups, and suspending
+  // Blocks.cpp: the launch record, the loop over blocks and their subgroups
   llvm::Function *createEntry();
   void loadLaunch();
   mlir::LogicalResult emitSubgroups();
-  mlir::LogicalResult emitSegment(const Segment &segment, llvm::Value *number, bool partial);
-  void enterSubgroup(llvm::Value *number, bool partial);
-  void createSlots();
-  void createLocalArrays();
-  mlir::Value getSlotOwner(mlir::Value value);
-  uint64_t getSlotBytes();
-  uint64_t getSizeOfCopies(mlir::Block &block, bool unrollLoops);
-  void chooseUnrolling(bool allowed);
   mlir::LogicalResult emitSteps(mlir::Block &block);
   mlir::LogicalResult emitSubgroupLoop(unsigned count, llvm::function_ref<mlir::LogicalResult(llvm::Value *)> body);
+  void enterSubgroup(llvm::Value *number, bool partial);
+
+  // Copies.cpp
+  uint64_t getSizeOfCopies(mlir::Block &block, bool unrollLoops);
+  void chooseUnrolling(bool allowed);
+
+  // Slots.cpp
+  llvm::SmallSetVector<mlir::Value, 8> getSlotOwners();
+  mlir::Value getSlotOwner(mlir::Value value);
+  void placeSlots();
+  void createSlots();
+  void createLocalArrays();
+  mlir::LogicalResult emitSegment(const Segment &segment, llvm::Value *number, bool partial);
+
+  // Coroutines.cpp
   mlir::LogicalResult emitCoroutine(llvm::StringRef name, bool partial, llvm::Function *&result);
   mlir::LogicalResult emitCoroutineDriver(llvm::Value *worker);
   void emitSuspend(bool final);
@@ -196,7 +210,7 @@ private:
   llvm::Value *emitDivision(mlir::Operation &op, llvm::ArrayRef<llvm::Value *> operands);
   llvm::Value *emitSmallFloat(mlir::Operation &op, llvm::ArrayRef<llvm::Value *> operands);
 
-  // ControlFlow.cpp
+  // Branches.cpp, ForLoops.cpp, WhileLoops.cpp
   mlir::LogicalResult emitIf(mlir::scf::IfOp op);
   mlir::LogicalResult emitUniformIf(mlir::scf::IfOp op);
   mlir::LogicalResult emitDivergentIf(mlir::scf::IfOp op);

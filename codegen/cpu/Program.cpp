@@ -124,6 +124,9 @@ struct WorkerMemory {
   }
 };
 
+/// Of one launch, by worker: a thread has the same memory in the next one, and in its caches.
+using WorkerMemories = std::vector<std::unique_ptr<WorkerMemory>>;
+
 using Entry = void (*)(const void *launch, const void *worker, uint64_t begin, uint64_t end);
 
 struct Kernel {
@@ -138,19 +141,19 @@ struct Kernel {
   std::string problem;
 
   std::mutex mutex;
-  std::vector<std::unique_ptr<WorkerMemory>> idle;
+  std::vector<WorkerMemories> idle;
 
-  std::unique_ptr<WorkerMemory> acquire() {
+  WorkerMemories acquire(unsigned threads) {
     std::lock_guard<std::mutex> lock(mutex);
     if (idle.empty())
-      return std::make_unique<WorkerMemory>(facts.sharedBytes, subgroups);
-    std::unique_ptr<WorkerMemory> memory = std::move(idle.back());
+      return WorkerMemories(threads);
+    WorkerMemories memories = std::move(idle.back());
     idle.pop_back();
-    return memory;
+    return memories;
   }
-  void release(std::unique_ptr<WorkerMemory> memory) {
+  void release(WorkerMemories memories) {
     std::lock_guard<std::mutex> lock(mutex);
-    idle.push_back(std::move(memory));
+    idle.push_back(std::move(memories));
   }
 };
 
@@ -320,13 +323,14 @@ static void runWatched(uint64_t begin, uint64_t end, LaunchWatch &watch, llvm::f
 
 /// Runs blocks that wait for none, or for earlier ones.
 void CPUProgram::runApart(Kernel &kernel, const void *record, uint64_t blocks, cpu::Reports &reports, LaunchWatch &watch) {
-  llvm::SmallVector<std::unique_ptr<WorkerMemory>, 8> memories(pool->getNumThreads());
+  WorkerMemories memories = kernel.acquire(pool->getNumThreads());
   auto order = kernel.facts.mayWait ? cpu::ThreadPool::Order::Ascending : cpu::ThreadPool::Order::Parts;
   pool->run(blocks, order, [&](uint64_t begin, uint64_t end, unsigned worker) {
     StrictFloats strict;
-    if (!memories[worker])
-      memories[worker] = kernel.acquire();
-    auto enter = [&](uint64_t first, uint64_t last) { kernel.entry(record, memories[worker].get(), first, last); };
+    std::unique_ptr<WorkerMemory> &memory = memories[worker];
+    if (!memory)
+      memory = std::make_unique<WorkerMemory>(kernel.facts.sharedBytes, kernel.subgroups);
+    auto enter = [&](uint64_t first, uint64_t last) { kernel.entry(record, memory.get(), first, last); };
     runReporting(kernel, reports, [&] {
       if (watch.isNeeded())
         runWatched(begin, end, watch, enter);
@@ -334,9 +338,7 @@ void CPUProgram::runApart(Kernel &kernel, const void *record, uint64_t blocks, c
         enter(begin, end);
     });
   });
-  for (std::unique_ptr<WorkerMemory> &memory : memories)
-    if (memory)
-      kernel.release(std::move(memory));
+  kernel.release(std::move(memories));
 }
 
 /// Takes all blocks of a grid from one `qd.grid.sync` to the next; some end before where an assert fails.

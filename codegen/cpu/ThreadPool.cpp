@@ -12,6 +12,10 @@ namespace qd::cpu {
 static constexpr unsigned maxThreads = 256;
 /// How long a thread looks out before it sleeps: a few times what waking it takes.
 static constexpr std::chrono::microseconds patience(50);
+/// A part is taken in so many pieces.
+static constexpr unsigned piecesOfPart = 8;
+/// A part that its thread will have finished earlier is left to it.
+static constexpr std::chrono::microseconds worthHelping(10);
 
 static void pause() {
 #if defined(__x86_64__)
@@ -22,18 +26,18 @@ static void pause() {
 }
 
 /// Waits for `isDone` for a while; whether it came true.
-static bool lookOut(llvm::function_ref<bool()> isDone) {
-  constexpr unsigned roundsPerLook = 64;
-  auto start = std::chrono::steady_clock::now();
+static bool lookOut(Clock::duration patience, unsigned roundsPerLook, llvm::function_ref<bool()> isDone) {
+  auto start = Clock::now();
   do
     for (unsigned round = 0; round < roundsPerLook; ++round) {
       if (isDone())
         return true;
       pause();
     }
-  while (std::chrono::steady_clock::now() - start < patience);
+  while (Clock::now() - start < patience);
   return isDone();
 }
+static bool lookOut(llvm::function_ref<bool()> isDone) { return lookOut(patience, /*roundsPerLook=*/64, isDone); }
 
 ThreadPool::ThreadPool(unsigned threads) : seats(std::min(std::max(threads, 1u), maxThreads) - 1) {
   auto enter = [](void *pool) -> void * {
@@ -66,7 +70,7 @@ ThreadPool::Run::Run(uint64_t count, Order order, unsigned threads, Body body)
     many = std::vector<Part>(numParts);
   parts = numParts > fewParts ? many.data() : few;
   // Pieces small enough to even out, large enough that taking one costs nothing.
-  piece = std::clamp<uint64_t>(count / (uint64_t(threads) * 8), 1, 1024);
+  piece = std::clamp<uint64_t>(count / (uint64_t(threads) * piecesOfPart), 1, 1024);
   helpers = std::min<uint64_t>(threads - 1, (count - 1) / piece);
   for (unsigned part = 0; part < numParts; ++part) {
     parts[part].next = count / numParts * part + std::min<uint64_t>(part, count % numParts);
@@ -74,15 +78,47 @@ ThreadPool::Run::Run(uint64_t count, Order order, unsigned threads, Body body)
   }
 }
 
-void ThreadPool::Run::work(unsigned worker) {
-  for (unsigned turn = 0; turn < numParts; ++turn) {
-    Part &part = parts[(worker + turn) % numParts];
-    while (part.next.load(std::memory_order_relaxed) < part.end) {
-      uint64_t begin = part.next.fetch_add(piece, std::memory_order_relaxed);
-      if (begin >= part.end)
-        break;
+void ThreadPool::Run::help(Part &part, unsigned worker) {
+  while (part.getLeft()) {
+    uint64_t begin = part.next.fetch_add(piece, std::memory_order_relaxed);
+    if (begin < part.end)
       body(begin, std::min(begin + piece, part.end), worker);
-    }
+  }
+}
+
+/// Taking a piece waits for all stores of the one before, which a short piece is not worth: then the rest is one.
+Clock::duration ThreadPool::Run::attend(Part &part, unsigned worker) {
+  part.isAttended.store(true, std::memory_order_relaxed);
+  auto start = Clock::now(), before = start;
+  for (uint64_t size = piece; part.getLeft();) {
+    uint64_t begin = part.next.fetch_add(size, std::memory_order_relaxed);
+    if (begin >= part.end)
+      break;
+    body(begin, std::min(begin + size, part.end), worker);
+    auto now = Clock::now();
+    if (now - before < worthHelping / piecesOfPart)
+      size = piece * piecesOfPart;
+    before = now;
+  }
+  return before - start;
+}
+
+void ThreadPool::Run::work(unsigned worker) {
+  if (numParts == 1)
+    return help(parts[0], worker);
+  Part &own = parts[worker];
+  uint64_t share = own.getLeft();
+  Clock::duration spent = attend(own, worker);
+  for (unsigned turn = 1; turn < numParts; ++turn) {
+    Part &part = parts[(worker + turn) % numParts];
+    // How long its thread will take, if it is as fast and still at work.
+    uint64_t left = part.getLeft();
+    std::chrono::duration<double> expected = spent * (double(left) / double(std::max<uint64_t>(share, 1)));
+    if (left && expected < worthHelping && part.isAttended.load(std::memory_order_relaxed) &&
+        lookOut(std::chrono::duration_cast<Clock::duration>(2 * expected), /*roundsPerLook=*/4,
+                [&] { return !part.getLeft(); }))
+      continue;
+    help(part, worker);
   }
 }
 
@@ -136,18 +172,20 @@ void ThreadPool::run(uint64_t count, Order order, Body body) {
   Run run(count, order, getNumThreads(), body);
   if (!run.helpers)
     return run.work(0);
+  run.working.store(run.helpers, std::memory_order_relaxed);
   int sent = 0;
   bool areAsleep = false;
   for (Seat &seat : seats) {
     Run *none = nullptr;
-    if (seat.run.load(std::memory_order_relaxed) || !seat.run.compare_exchange_strong(none, &run))
+    if (!seat.run.compare_exchange_strong(none, &run))
       continue;
     areAsleep |= seat.isAsleep.load();
     if (++sent == int(run.helpers))
       break;
   }
-  run.working.fetch_add(sent);
   bool wantsMore = sent < int(run.helpers);
+  if (wantsMore)
+    run.working.fetch_sub(run.helpers - sent);
   if (areAsleep || wantsMore) {
     std::lock_guard<std::mutex> lock(mutex);
     if (wantsMore) {

@@ -2,7 +2,8 @@
 //
 // Purpose: runs the numbers [0, count) on several threads, the caller among them. Each thread has a part of its own, the
 // same one in each run of a count, so that what it wrote is still in its caches; it takes that part in ascending pieces
-// and then helps the others with theirs. In order, all share one part: pieces are handed out in ascending order and a
+// and then helps the others with theirs, unless they are about to finish: what moves to other caches costs more than
+// such a wait, in this run and in the next one. In order, all share one part: pieces are handed out in ascending order and a
 // thread finishes one before it takes the next, so a number may wait for lower ones, which have started.
 //
 // A launch is often shorter than a system call: threads that have run out of work look for more for a while before they
@@ -16,6 +17,7 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -24,6 +26,8 @@
 #include <vector>
 
 namespace qd::cpu {
+
+using Clock = std::chrono::steady_clock;
 
 class ThreadPool {
 public:
@@ -43,10 +47,18 @@ private:
   struct alignas(64) Part {
     std::atomic<uint64_t> next{0};
     uint64_t end = 0;
+    std::atomic<bool> isAttended{false}; ///< its own thread has come
+
+    uint64_t getLeft() const {
+      uint64_t from = next.load(std::memory_order_relaxed);
+      return from < end ? end - from : 0;
+    }
   };
   struct Run {
     Run(uint64_t count, Order order, unsigned threads, Body body);
     void work(unsigned worker);
+    Clock::duration attend(Part &part, unsigned worker);
+    void help(Part &part, unsigned worker);
 
     uint64_t piece;
     unsigned helpers; ///< workers beside the caller that it has use for
