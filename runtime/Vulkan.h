@@ -184,6 +184,9 @@ Expected<std::unique_ptr<Stream>> createVulkanStream(VulkanContext &context);
 Expected<std::unique_ptr<Event>> createVulkanEvent(VulkanContext &context);
 std::unique_ptr<Graph> createVulkanGraph(VulkanContext &context);
 
+/// Runs a kernel that finds out whether Fma of floats of 32 or 64 bits rounds once; VulkanContext::fuses remembers it.
+Expected<bool> tryFusing(VulkanContext &context, uint32_t width, const std::string &device);
+
 /// Loads a variant's SPIR-V. The driver takes it on trust: what it needs must have been checked.
 Expected<std::unique_ptr<Module>> loadVulkanModule(VulkanContext &context, const std::string &device,
                                                    const Variant &variant, std::string warnings);

@@ -4,6 +4,7 @@
 #include "runtime/Vulkan.h"
 
 #include <cstring>
+#include <limits>
 
 namespace qd::rt {
 
@@ -88,16 +89,22 @@ template <typename Float> Expected<bool> probe(VulkanContext &context, const std
     return seconds.error();
   if (Error error = buffer.download(values, sizeof values))
     return error;
-  return values[3] == unit * unit;
+  if (values[3] != 0 && values[3] != unit * unit)
+    return fail("Fma of ", sizeof(Float) * 8, " bits gives ", values[3], " on ", device);
+  return values[3] != 0;
 }
 
 } // namespace
+
+Expected<bool> tryFusing(VulkanContext &context, uint32_t width, const std::string &device) {
+  return width == 64 ? probe<double>(context, device, ScalarType::F64) : probe<float>(context, device, ScalarType::F32);
+}
 
 bool VulkanContext::fuses(uint32_t width, const std::string &name) {
   std::lock_guard<std::mutex> lock(fusedMutex);
   std::optional<bool> &known = width == 64 ? fused64 : fused32;
   if (!known) {
-    auto found = width == 64 ? probe<double>(*this, name, ScalarType::F64) : probe<float>(*this, name, ScalarType::F32);
+    auto found = tryFusing(*this, width, name);
     // A device on which this fails computes like one that does not fuse.
     known = found && *found;
   }

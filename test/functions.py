@@ -213,8 +213,9 @@ def write(cases, folder):
             np.save(os.path.join(folder, "%s.%s.npy" % (case.name, letter)), scalars.to_storage(case.type, values))
 
 
-def is_subnormal(type, values):
-    return (values != 0) & (np.abs(values) < 2.0 ** scalars.FORMATS[type][1])
+def is_flushed(type, values):
+    """Subnormal, or the least normal number: a result that rounds up to it may have been taken for zero before."""
+    return (values != 0) & (np.abs(values) <= 2.0 ** scalars.FORMATS[type][1])
 
 
 @np.errstate(all="ignore")
@@ -223,7 +224,7 @@ def pack(cases, results, folder, binaries, no_subnormals):
     for case, got in zip(cases, results):
         if case.type in no_subnormals:
             arrays = [*case.inputs, scalars.from_storage(case.type, got)]
-            keep = ~np.any([is_subnormal(case.type, a.astype(np.float64)) for a in arrays], axis=0)
+            keep = ~np.any([is_flushed(case.type, a.astype(np.float64)) for a in arrays], axis=0)
             case.inputs, got = [v[keep] for v in case.inputs], got[keep]
         np.save(os.path.join(folder, case.name + ".y.npy"), got)
     write(cases, folder)

@@ -166,6 +166,28 @@ TEST(VulkanFeaturesTest, EachSubgroupOperationIsNamed) {
   EXPECT_FALSE(checkVulkanFeatures(code, kernel, features, facts));
 }
 
+TEST(VulkanContextTest, FusingIsTriedOut) {
+  auto instance = openVulkanInstance();
+  if (!instance)
+    GTEST_SKIP() << instance.message();
+  auto devices = vulkanDevices(**instance);
+  if (!devices || !defaultVulkanDevice(*devices))
+    GTEST_SKIP() << "no Vulkan device";
+  VulkanContext context(*instance, (*devices)[*defaultVulkanDevice(*devices)]);
+  Error error = context.open();
+  ASSERT_FALSE(error) << error.message();
+  for (uint32_t width : {32u, 64u}) {
+    if (width == 64 && !context.features.core.features.shaderFloat64)
+      continue;
+    auto fuses = tryFusing(context, width, "vulkan:0");
+    ASSERT_TRUE(fuses) << fuses.message();
+    EXPECT_EQ(context.fuses(width, "vulkan:0"), *fuses);
+    // lavapipe does not.
+    if (context.facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU)
+      EXPECT_FALSE(*fuses);
+  }
+}
+
 TEST(VulkanContextTest, CopiesToADiscreteDeviceAreStaged) {
   auto instance = openVulkanInstance();
   if (!instance)
