@@ -1,14 +1,14 @@
 //===- ExpandMath.cpp - functions as arithmetic that every target has ---------------------===//
 //
-// Purpose: writes functions of the math dialect, and remainders of floats, as sums, products, quotients, square roots
-// and integer arithmetic. All targets then compute the same bits, and none needs a library. passes/Math*.cpp hold the
-// functions, docs/math.md their errors.
+// Purpose: writes functions of the math dialect, and remainders of floats, as sums, products, in f32 both in one step,
+// quotients, square roots and integer arithmetic. All targets then compute the same bits, and none needs a library.
+// passes/Math*.cpp hold the functions, docs/math.md their errors.
 //
 //   %y = math.exp2 %x : f32
 // becomes
-//   %sum = arith.addf %x, %magic : f32
-//   %n = arith.subf %sum, %magic : f32
-//   %r = arith.subf %x, %n : f32
+//   %sum = math.fma %x, %half, %magic : f32
+//   %m = arith.subf %sum, %magic : f32
+//   %r = math.fma %m, %minusTwo, %x : f32
 //   ...
 //
 // f16 and bf16 are computed as f32 and rounded. An op on f32 with the flag afn becomes GPUs' own approximations where

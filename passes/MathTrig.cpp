@@ -97,7 +97,7 @@ template <unsigned W> static Window<W> selectWindow(Int<W> first, unsigned paddi
 /// count, which are those of m times a window of 2/pi (bits further up give multiples of 4).
 template <unsigned W> static Angle<W> reduceFar(Real<W> x) {
   constexpr unsigned fraction = Format<W>::fractionBits;
-  // 2^e >= nearLimit / 2^digits; the window then begins at least here before the point.
+  // 2^e >= limit / 2^digits; the window then begins at least here before the point.
   constexpr unsigned padding = W == 32 ? 15 : 34;
   Int<W> bits = toBits(abs(x));
   Int<W> m = (bits & ((int64_t(1) << fraction) - 1)) | (int64_t(1) << fraction);
@@ -131,10 +131,10 @@ template <unsigned W> static Angle<W> reduceFar(Real<W> x) {
   return makeAngle(sumUpper * halfPi[0] * sign, rest * sign, select(isNegative, 0 - n, n));
 }
 
-template <unsigned W> static Angle<W> reduceAngle(Real<W> x) {
+template <unsigned W> static Angle<W> reduceAngle(Real<W> x, double limit) {
   Angle<W> near = reduceNear(x);
   replaceIf(
-      !(abs(x) < nearLimit<W>), [&] { return reduceFar(x); }, near);
+      !(abs(x) < limit), [&] { return reduceFar(x); }, near);
   return near;
 }
 
@@ -152,17 +152,18 @@ template <unsigned W> static Real<W> sinOfQuadrant(Real<W> r, Int<W> quadrant) {
 }
 
 template <unsigned W> Real<W> buildSin(Real<W> x) {
-  auto [r, low, n] = reduceAngle(x);
+  auto [r, low, n] = reduceAngle(x, nearLimit<W>);
   return select(x == 0, x, sinOfQuadrant(r, n));
 }
 
 template <unsigned W> Real<W> buildCos(Real<W> x) {
-  auto [r, low, n] = reduceAngle(x);
+  auto [r, low, n] = reduceAngle(x, nearLimit<W>);
   return sinOfQuadrant(r, n + 1);
 }
 
 template <unsigned W> Real<W> buildTan(Real<W> x) {
-  auto [r, low, n] = reduceAngle(x);
+  // Where n is by its rounding not the nearest integer, the tangent is above 1, and its error weighs twice in the quotient.
+  auto [r, low, n] = reduceAngle(x, W == 32 ? 1600 : nearLimit<W>);
   Real<W> z = r * r;
   // The derivative of the tangent is 1 + z and more.
   Real<W> tan = r * z * evaluate(Tables<W>::tan, z) + (low + low * z) + r;
