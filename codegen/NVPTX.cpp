@@ -6,6 +6,7 @@
 
 #include "codegen/Codegen.h"
 #include "codegen/NVPTXAtomics.h"
+#include "codegen/NVPTXBits.h"
 #include "codegen/TargetMachine.h"
 
 using namespace mlir;
@@ -18,6 +19,7 @@ FailureOr<std::string> emitPTX(ModuleOp module, llvm::Module &lowered, const Tar
   if (!machine)
     return module.emitError() << llvm::toString(machine.takeError());
   writeAtomicsAsPTX(lowered);
+  writeBitsAsPTX(lowered);
   llvm::Expected<std::string> ptx = runCodeGenerator(lowered, **machine, llvm::CodeGenFileType::AssemblyFile);
   if (!ptx)
     return module.emitError() << target.str() << ": " << llvm::toString(ptx.takeError());
