@@ -39,6 +39,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -66,7 +67,7 @@ public:
       : kernel(kernel), target(target), remarks(remarks),
         shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize), getReadLanes(target),
               getRowLanes(target), target.has(ReduxSync) && target.subgroupSize == 32, target.has(GroupArithmetic),
-              target.getBackend() == Backend::CPU},
+              target.getBackend() == Backend::CPU, target.getBackend() == Backend::NVPTX},
         builder(kernel.getContext()), staging(kernel, target) {}
 
   /// Diagnoses what this kernel cannot have on the target; changes nothing.
@@ -471,7 +472,7 @@ public:
   StringRef getArgument() const override { return "expand-collectives"; }
   StringRef getDescription() const override { return "Expand subgroup and block ops to those that every target has"; }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
+    registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
   }
 
   void runOnModule() {

@@ -38,6 +38,9 @@ struct BlockShape {
   /// The lanes are elements of vectors: halves of them combine in fewer instructions than neighbours do. Between two
   /// barriers the block's threads carry out their accesses in the order of their numbers.
   bool isVector = false;
+  /// NVIDIA's: shuffles and accesses of shared memory wait for the same part of a processor, one a clock. Memory is
+  /// accessed by halves of words, and by several neighbours of those at once.
+  bool isWarp = false;
 
   /// Lanes of the block's partial last subgroup; 0 where all subgroups are whole.
   int32_t getPartialLanes() const { return threads % subgroupSize; }

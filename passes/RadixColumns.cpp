@@ -171,12 +171,14 @@ void Ranker::sumColumns() {
   if (isInOrder)
     return sumInOrder();
   int32_t present = std::min(size, threads);
-  sumLanes = std::min<int32_t>(words, llvm::bit_floor(unsigned(present)));
+  sumLanes = std::min<int32_t>(isHalf ? words / 2 : words, llvm::bit_floor(unsigned(present)));
   int32_t each = words / sumLanes;
   auto sum = [&] {
     Value own = sumLanes < present ? i.bitAnd(lane, sumLanes - 1) : lane;
     Value isActive = sumLanes < present ? i.compare(Predicate::ult, lane, sumLanes) : Value();
-    if (rows * each <= maxCounters)
+    if (isHalf)
+      sumHalves(own, isActive);
+    else if (rows * each <= maxCounters)
       sumFewColumns(own, isActive);
     else
       sumManyColumns(own, isActive);

@@ -15,6 +15,9 @@
 // further barrier. With one key a thread, where counts fit 16 bits, a word holds two counters: those of the digits d and
 // d + 2^(bits - 1), so that sums of words are sums of both.
 //
+// With several keys a thread a counter is half a word of its own, where the target has accesses to such: what travels
+// through the row then is as short.
+//
 // Several keys a thread: matches go through the lanes in rounds, in which lane l has key l of as many neighbouring keys
 // as there are lanes. Digits get there, and ranks back, through the subgroup's own row.
 //
@@ -61,17 +64,31 @@ bool Ranker::allocate() {
   int64_t maxBytes = std::min<int64_t>(maxRowBytes, staging.getCertainBytes() - staging.bytes - digits.reservedBytes);
   int64_t passingBytes = numKeys == 1 ? 0 : keysOfBlock * 4; // are needed in any case
   countsFit16 = keysOfBlock < (1 << 16);
+  if (at.shape.isWarp && countsFit16 && numKeys > 1) {
+    isHalf = true;
+    element = i.b.getI16Type();
+    words = numDigits;
+    rows = subgroups;
+    stride = llvm::alignTo(std::max(words, passing), mostHalves);
+    stage.arrays = staging.findRows(element, rows, stride);
+    if (!stage && (subgroups == 1 || int64_t(rows) * stride * 2 <= std::max(maxBytes, passingBytes)))
+      stage.arrays = staging.acquireRows(at, op, element, rows, stride);
+    if (stage)
+      return true;
+    isHalf = false;
+    element = i.i32;
+  }
   // Pairs take less memory, but more arithmetic for each key: of several keys a thread that is too much.
   for (bool isPacked : {countsFit16 && numKeys == 1, countsFit16}) {
     isPackedPair = isPacked;
     words = isPacked ? numDigits / 2 : numDigits;
     rows = subgroups;
     stride = std::max(words, passing);
-    stage.arrays = staging.findRows(rows, stride);
+    stage.arrays = staging.findRows(element, rows, stride);
     if (stage)
       return true;
     if (subgroups == 1 || int64_t(rows) * stride * 4 <= std::max(maxBytes, passingBytes)) {
-      stage.arrays = staging.acquireRows(at, op, rows, stride);
+      stage.arrays = staging.acquireRows(at, op, element, rows, stride);
       return bool(stage);
     }
   }
@@ -129,14 +146,14 @@ void Ranker::repeat(int32_t end, llvm::function_ref<void(Value)> body) {
 
 /// An element; 0 where a predicate is given and does not hold.
 Value Ranker::load(Value index, Value predicate) {
-  Value otherwise = predicate ? i.constant(0, i.i32) : Value();
-  Value element = stage.getElement(at, index);
+  Value otherwise = predicate ? i.constant(0, element) : Value();
+  Value number = stage.getElement(at, index);
   if (predicate) {
-    auto access = element.getDefiningOp<LoadOp>();
+    auto access = number.getDefiningOp<LoadOp>();
     access.getPredicateMutable().assign(predicate);
     access.getOtherwiseMutable().assign(otherwise);
   }
-  return element;
+  return i.cast(number, i.i32);
 }
 
 Value Ranker::get(const Counter &counter, Value isOnTurn) {
@@ -178,12 +195,10 @@ void Ranker::clear() {
   if (lanes < size && lanes != threads)
     isActive = i.compare(Predicate::ult, lane, lanes);
   // Neighbouring words are one access.
-  int32_t each = std::min(4, words / lanes);
+  int32_t each = std::min(isHalf ? mostHalves : 4, words / lanes);
   Value first = plus(row, i.shl(lane, llvm::Log2_32(each)));
   repeat(words / (lanes * each), [&](Value turn) {
-    Value from = i.add(first, i.mul(turn, lanes * each));
-    for (int32_t word = 0; word < each; ++word)
-      store(zero, i.add(from, word), isActive);
+    storeRun(SmallVector<Value>(each, zero), i.add(first, i.mul(turn, lanes * each)), isActive);
   });
 }
 
@@ -205,8 +220,7 @@ Values Ranker::getDigits() {
 /// Values of neighbouring keys to neighbouring lanes.
 Values Ranker::toRounds(ValueRange values) {
   Value own = plus(start, i.mul(lane, numKeys));
-  for (auto [number, value] : llvm::enumerate(values))
-    store(value, i.add(own, number));
+  storeRun(values, own);
   rowBarrier();
   Values moved;
   Value from = plus(start, lane);
@@ -228,10 +242,7 @@ Values Ranker::fromRounds(ValueRange values) {
   else
     staging.publish(at, stage);
   Value own = plus(start, i.mul(lane, numKeys));
-  Values moved;
-  for (int32_t number = 0; number < numKeys; ++number)
-    moved.push_back(load(i.add(own, number)));
-  return moved;
+  return loadRun(own, numKeys);
 }
 
 /// Finds each digit's counter, and the lanes with the same digit.

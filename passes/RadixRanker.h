@@ -20,9 +20,11 @@ public:
   Ranker(const LaneBuilder &at, mlir::Operation *op, const RadixDigits &digits, Staging &staging)
       : at(at), i(at), op(op), digits(digits), staging(staging), threads(at.shape.threads),
         size(at.shape.subgroupSize), subgroups(llvm::divideCeil(threads, size)), numKeys(digits.keys.size()),
-        numDigits(1 << digits.numBits) {}
+        numDigits(1 << digits.numBits), element(i.i32) {}
 
   Values rank();
+
+  static constexpr int32_t mostHalves = 8; ///< of words, that are one access
 
 private:
   /// Where a digit is counted.
@@ -48,6 +50,7 @@ private:
   void sumFewColumns(mlir::Value lane, mlir::Value isActive);
   void sumManyColumns(mlir::Value lane, mlir::Value isActive);
   mlir::Value scanLanes(mlir::Value total, bool isPair);
+  void sumHalves(mlir::Value lane, mlir::Value isActive);
   void tell(mlir::Value word, mlir::Value start, mlir::Value total, mlir::Value isActive);
   void tellBeyond();
 
@@ -68,8 +71,14 @@ private:
   mlir::Value plus(mlir::Value index, mlir::Value other) { return index ? i.add(index, other) : other; }
   mlir::Value load(mlir::Value index, mlir::Value predicate = {});
   void store(mlir::Value value, mlir::Value index, mlir::Value predicate = {}) {
-    stage.store(at, value, index, predicate);
+    stage.store(at, isHalf ? i.cast(value, element) : value, index, predicate);
   }
+  /// Neighbours from an index on that is a multiple of their number, or of the power of two in it.
+  Values loadRun(mlir::Value index, int32_t count, mlir::Value predicate = {});
+  void storeRun(mlir::ValueRange values, mlir::Value index, mlir::Value predicate = {});
+  /// Neighbouring halves, two a word.
+  Values loadWords(mlir::Value index, int32_t count, mlir::Value predicate);
+  void storeWords(mlir::ValueRange words, mlir::Value index, mlir::Value predicate);
   mlir::Value get(const Counter &counter, mlir::Value isOnTurn = {});
   void addTo(const Counter &counter, mlir::Value old, mlir::Value number, mlir::Value predicate);
   mlir::Value both(mlir::Value a, mlir::Value b) { return !a ? b : !b ? a : i.bitAnd(a, b); }
@@ -86,7 +95,9 @@ private:
   bool isInOrder = false;    ///< threads count one after the other
   bool countsFit16 = false;  ///< those of the block
   bool isPackedPair = false; ///< a word holds two counters
-  int32_t words = 0;         ///< that hold a subgroup's counters
+  bool isHalf = false;       ///< the memory's elements are of 16 bits
+  mlir::Type element;        ///< of the memory
+  int32_t words = 0;         ///< elements that hold a subgroup's counters
   bool hasOwnRows = true;
   int32_t rows = 0, stride = 0, turns = 1;
   int32_t sumLanes = 1; ///< lanes that sum up columns, as many words each

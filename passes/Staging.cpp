@@ -220,24 +220,25 @@ bool Staging::hasRoom(TypeRange elements, int64_t count) const {
   return bytesNeeded <= getCertainBytes();
 }
 
-Values Staging::findRows(int32_t rows, int32_t words) const {
+Values Staging::findRows(Type element, int32_t rows, int32_t length) const {
   for (const Rows &made : allRows)
-    if (made.rows == rows && made.words == words)
+    if (made.rows == rows && made.length == length && cast<SharedType>(made.array.getType()).getElementType() == element)
       return made.array;
   return {};
 }
 
-Values Staging::acquireRows(const LaneBuilder &at, Operation *user, int32_t rows, int32_t words) {
+Values Staging::acquireRows(const LaneBuilder &at, Operation *user, Type element, int32_t rows, int32_t length) {
   taking.reset();
-  if (Values found = findRows(rows, words); !found.empty())
+  if (Values found = findRows(element, rows, length); !found.empty())
     return found;
-  SharedAllocOp array = allocate(at.b, at.loc, SharedType::get(kernel.getContext(), {int64_t(rows) * words}, at.i32),
-                                 target.chip->sharedBytes);
+  int64_t count = int64_t(rows) * length;
+  SharedAllocOp array =
+      allocate(at.b, at.loc, SharedType::get(kernel.getContext(), {count}, element), target.chip->sharedBytes);
   if (!array) {
-    diagnose(user, int64_t(rows) * words * getStorageBytes(at.i32));
+    diagnose(user, count * getStorageBytes(element));
     return {};
   }
-  allRows.push_back({rows, words, array});
+  allRows.push_back({rows, length, array});
   return Value(array);
 }
 

@@ -63,11 +63,11 @@ public:
   /// `count` elements of each type, which may be written at the builder's place: those of arrays that are read no
   /// more, if need be after a barrier. None, diagnosed at `user`, where the chip has not enough shared memory.
   Stage acquire(const LaneBuilder &at, mlir::Operation *user, mlir::TypeRange elements, int64_t count);
-  /// Rows of words, one for each subgroup, which alone touches it from the last barrier of one use to the first of the
-  /// next: such uses need no barrier between them. Nothing where no use had such rows yet.
-  Values findRows(int32_t rows, int32_t words) const;
+  /// Rows of elements, one for each subgroup, which alone touches it from the last barrier of one use to the first of
+  /// the next: such uses need no barrier between them. Nothing where no use had such rows yet.
+  Values findRows(mlir::Type element, int32_t rows, int32_t length) const;
   /// The same, made where there is none. Nothing, diagnosed at `user`, where there is no room.
-  Values acquireRows(const LaneBuilder &at, mlir::Operation *user, int32_t rows, int32_t words);
+  Values acquireRows(const LaneBuilder &at, mlir::Operation *user, mlir::Type element, int32_t rows, int32_t length);
 
   /// Shared memory to go without a barrier or a turn for. Vulkan's devices differ, and a kernel that needs more than one
   /// has does not run there: what is not needed stays within what they commonly have.
@@ -107,7 +107,7 @@ private:
 
   /// An array in rows of subgroups.
   struct Rows {
-    int32_t rows, words;
+    int32_t rows, length;
     mlir::Value array;
   };
 
