@@ -13,12 +13,19 @@
 // run of neighbouring totals where there are not enough of them. In segments a carry starts anew at each subgroup with
 // a head, and only reaches lanes that have no head below them.
 //
+// Warps load a total a lane, those below the own warp, and reduce them in one instruction, or load four a lane, the same
+// in each group of lanes that has all of them, and exchange sums. An exclusive scan takes the last exchange for its own
+// move: a lane tells the next one its scan with its half of the carry, and there the other half is added. Values of two
+// words take two barriers: TileScan.cpp.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/BlockScan.h"
 
+#include "passes/Redux.h"
 #include "passes/Runs.h"
 #include "passes/Scan.h"
+#include "passes/TileScan.h"
 
 using namespace mlir;
 
@@ -28,6 +35,8 @@ using Predicate = arith::CmpIPredicate;
 
 /// Totals that each lane loads itself.
 static constexpr int32_t fewTotals = 8;
+/// Totals that a lane of a warp loads at once.
+static constexpr int32_t totalsOfLane = 4;
 
 namespace {
 /// Builds the expansion of one op.
@@ -64,7 +73,12 @@ private:
   Values finish(Values result, ValueRange carry, Value isEmpty, Value isOpen);
   bool hasPads(const Runs &runs) const;
   Values addUpPadded(const Stage &stage, int32_t pads);
-  Values finishPadded(Values result, ValueRange carry, Value isEmpty);
+  bool isSpread(const Runs &runs) const;
+  bool isNative(const Runs &runs) const;
+  int32_t getGroup(const Runs &runs) const;
+  Values addUpSpread(const Stage &stage, const Runs &runs, int32_t parts);
+  Values shiftSpread(Values result, ValueRange half);
+  Values finishNeutral(Values result, ValueRange carry, Value isEmpty);
 
   const LaneBuilder &at;
   Operation *user;
@@ -177,18 +191,77 @@ Values BlockScan::addUpPadded(const Stage &stage, int32_t pads) {
   return combineRow(at, combiner, std::move(totals));
 }
 
-/// As `finish`.
-Values BlockScan::finishPadded(Values result, ValueRange carry, Value isEmpty) {
-  if (!isEmpty)
-    return combiner.combine(at.b, at.loc, carry, result);
-  Values neutral = combiner.getNeutral(at.b, at.loc, own.front().getType());
-  Values combined = combiner.combine(at.b, at.loc, carry, at.select(isEmpty, neutral, result));
-  Value isFirst = at.compare(Predicate::eq, ThreadIndexOp::create(at.b, at.loc, at.i32), int64_t(0));
-  return at.select(isFirst, combiner.getIdentity(at.b, at.loc, ValueRange(own).getTypes()), combined);
+/// Whether the lanes of a warp share out the totals, those of a partial warp too.
+bool BlockScan::isSpread(const Runs &runs) const {
+  Type type = own.front().getType();
+  return at.shape.isWarp && combiner.getKind() && !head && runs.count > totalsOfLane &&
+         type.getIntOrFloatBitWidth() <= 32 && !type.isInteger(1) && getGroup(runs) <= at.shape.getLeastLanes();
+}
+
+/// Whether one instruction then reduces them, a total a lane.
+bool BlockScan::isNative(const Runs &runs) const {
+  return own.front().getType().isInteger() && hasNativeReduce(at.shape, combiner, own, size) &&
+         runs.count <= at.shape.getLeastLanes();
+}
+
+/// Lanes that have all totals.
+int32_t BlockScan::getGroup(const Runs &runs) const {
+  return llvm::PowerOf2Ceil(llvm::divideCeil(runs.count, totalsOfLane));
+}
+
+/// The carry, or one of so many parts of it, as neighbouring lanes have them.
+Values BlockScan::addUpSpread(const Stage &stage, const Runs &runs, int32_t parts) {
+  Type type = own.front().getType();
+  Values neutral = combiner.getNeutral(at.b, at.loc, type);
+  Value lane = LaneIdOp::create(at.b, at.loc, at.i32);
+  if (isNative(runs))
+    return buildNativeReduce(at, combiner, stage.loadWhere(at, lane, isBelow(lane), neutral), size);
+  int32_t group = getGroup(runs);
+  Value first = at.create<arith::MulIOp>(at.lane(group), int64_t(totalsOfLane));
+  SmallVector<Value> places = {first};
+  for (int32_t i = 1; i < totalsOfLane; ++i)
+    places.push_back(at.create<arith::AddIOp>(first, int64_t(i)));
+  auto load = [&](OpBuilder &, Location) {
+    Values totals = at.each(places, [&](Value place) { return stage.getElement(at, place); });
+    scf::YieldOp::create(at.b, at.loc, totals);
+  };
+  // Sums behind the branch: a predicate alone guards each of them then.
+  auto none = [&](OpBuilder &, Location) {
+    scf::YieldOp::create(at.b, at.loc, SmallVector<Value>(totalsOfLane, neutral.front()));
+  };
+  ValueRange totals = scf::IfOp::create(at.b, at.loc, isBelow(first), load, none).getResults();
+  Values sum = totals.front();
+  for (int32_t i = 1; i < totalsOfLane; ++i)
+    sum = at.select(isBelow(places[i]), combiner.combine(at.b, at.loc, sum, totals[i]), sum);
+  for (int32_t mask = parts; mask < group; mask *= 2)
+    sum = combiner.combine(at.b, at.loc, sum, at.shuffleXor(sum, mask));
+  return sum;
+}
+
+/// The exclusive scan: each lane's result and half of the carry go to the next lane, the last one's half to the first.
+Values BlockScan::shiftSpread(Values result, ValueRange half) {
+  Type type = own.front().getType();
+  Value lane = LaneIdOp::create(at.b, at.loc, at.i32);
+  Values identity = combiner.getIdentity(at.b, at.loc, type), neutral = combiner.getNeutral(at.b, at.loc, type);
+  Value isFirstSubgroup = at.compare(Predicate::eq, subgroup, int64_t(0));
+  Value isLast = at.compare(Predicate::eq, lane, int64_t(size - 1));
+  result = at.select(isLast, at.select(isFirstSubgroup, identity, neutral), result);
+  Value source = at.create<arith::AndIOp>(at.create<arith::AddIOp>(lane, int64_t(size - 1)), int64_t(size - 1));
+  return combiner.combine(at.b, at.loc, half, at.shuffle(combiner.combine(at.b, at.loc, half, result), source, size));
+}
+
+/// As `finish`, where the first subgroup's carry is neutral.
+Values BlockScan::finishNeutral(Values result, ValueRange carry, Value isEmpty) {
+  if (isEmpty)
+    result = at.select(isEmpty, buildNothing(at, combiner, own.front().getType()), result);
+  return combiner.combine(at.b, at.loc, carry, result);
 }
 
 Values BlockScan::scan(bool isExclusive) {
   bool subtracts = isExclusive && combiner.isInvertible(own);
+  // Nobody is above the last subgroup, which may have no last lane.
+  Runs runs(at.shape.getNumSubgroups() - 1, at.shape.getLeastLanes());
+  bool shiftsLast = isExclusive && !subtracts && isSpread(runs) && !isNative(runs) && !at.shape.getPartialLanes();
   Value below = at.lane(size), isOpen;
   Values shifted; // the exclusive scan of the subgroup
   Carry total;
@@ -198,17 +271,17 @@ Values BlockScan::scan(bool isExclusive) {
     isOpen = segments.getOpen();
     total.values = buildSegmentedSteps(at, combiner, own, segments, size);
     total.hasHead = at.compare(Predicate::ne, segments.getHeads(), int64_t(0));
-  } else if (isExclusive && takesBothScans(at, combiner, own)) {
+  } else if (isExclusive && !subtracts && !shiftsLast && (isSpread(runs) || takesBothScans(at, combiner, own))) {
     total.values = buildBothScans(at, combiner, own, size, shifted);
   } else {
     total.values = buildInclusiveScan(at, combiner, own, size);
   }
 
-  // Nobody is above the last subgroup, which may have no last lane.
-  Runs runs(at.shape.getNumSubgroups() - 1, at.shape.getLeastLanes());
   Values told = total.pack();
   int32_t pads = !hasPads(runs) ? 0 : at.shape.rowLanes ? runs.count : int32_t(llvm::alignTo(runs.count, 2));
   int32_t elements = pads + std::max(runs.getElements(), at.shape.getNumSubgroups());
+  if (isSpread(runs))
+    elements = llvm::alignTo(std::max(getGroup(runs) * totalsOfLane, at.shape.getNumSubgroups()), totalsOfLane);
   Stage stage = staging.acquire(at, user, ValueRange(told).getTypes(), elements);
   if (!stage)
     return {};
@@ -223,18 +296,26 @@ Values BlockScan::scan(bool isExclusive) {
 
   Values result = total.values;
   Value isEmpty;
+  if (shiftsLast)
+    return shiftSpread(std::move(result), addUpSpread(stage, runs, /*parts=*/2));
   if (isExclusive && !subtracts) {
     result = shifted.empty() ? at.shift<ShuffleUpOp>(result, 1, size, combiner.takesPoison()) : shifted;
     isEmpty = at.compare(Predicate::eq, below, int64_t(0));
   }
-  result = pads ? finishPadded(std::move(result), addUpPadded(stage, pads), isEmpty)
-                : finish(std::move(result), addUp(stage, runs), isEmpty, isOpen);
+  if (isSpread(runs))
+    result = finishNeutral(std::move(result), addUpSpread(stage, runs, /*parts=*/1), isEmpty);
+  else if (pads)
+    result = finishNeutral(std::move(result), addUpPadded(stage, pads), isEmpty);
+  else
+    result = finish(std::move(result), addUp(stage, runs), isEmpty, isOpen);
   return subtracts ? Values(combiner.remove(at.b, at.loc, result.front(), own.front())) : result;
 }
 
 Values buildBlockScan(const LaneBuilder &at, Operation *user, const Combiner &combiner, Values values, Value head,
                       bool isExclusive, Staging &staging) {
   int32_t size = at.shape.subgroupSize;
+  if (!head && takesTiles(at, combiner, values))
+    return buildTileScan(at, user, combiner, std::move(values), isExclusive, staging);
   if (at.shape.threads > size)
     return BlockScan(at, user, combiner, std::move(values), head, staging).scan(isExclusive);
   if (head)

@@ -108,6 +108,13 @@ static bool hasRowScan(const BlockShape &shape, const Combiner &combiner, ValueR
   return kind == Kind::add || kind == Kind::xori || kind == Kind::ori;
 }
 
+Values buildNothing(const LaneBuilder &builder, const Combiner &combiner, Type type) {
+  Value thread = ThreadIndexOp::create(builder.b, builder.loc, builder.i32);
+  return builder.select(builder.compare(Predicate::eq, thread, int64_t(0)),
+                        combiner.getIdentity(builder.b, builder.loc, type),
+                        Values(combiner.getNeutral(builder.b, builder.loc, type)));
+}
+
 Values buildInclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes) {
   const BlockShape &shape = builder.shape;
   if (Value native = buildGroupScan<InclusiveScanOp>(builder, combiner, values, lanes))

@@ -23,6 +23,10 @@ bool takesBothScans(const LaneBuilder &builder, const Combiner &combiner, mlir::
 Values buildBothScans(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes,
                       Values &exclusive);
 
+/// For an exclusive scan of the block, what lanes with nothing below them in their group combine with the carry: a neutral
+/// value, or the identity in the first thread, whose carry is neutral.
+Values buildNothing(const LaneBuilder &builder, const Combiner &combiner, mlir::Type type);
+
 /// Where the segments of each group begin, from one ballot.
 class Segments {
 public:

@@ -141,7 +141,8 @@ public:
   MLIRContext context;
   unsigned numCompared = 0;
 
-  void compare(const Case &test, unsigned threads, unsigned size, bool rounds = false) {
+  /// With `chip`, what is expanded is so for that.
+  void compare(const Case &test, unsigned threads, unsigned size, bool rounds = false, const char *chip = nullptr) {
     std::string text = makeKernel(test, threads, rounds);
     SCOPED_TRACE(llvm::formatv("{0} threads, {1} lanes", threads, size).str());
     Target target = llvm::cantFail(findTarget("interp", size));
@@ -149,7 +150,7 @@ public:
     ASSERT_TRUE(module) << text;
     std::vector<uint8_t> expected = run(*module, test, threads, target, "");
     PassManager passes(&context);
-    passes.addPass(createExpandCollectivesPass(target));
+    passes.addPass(createExpandCollectivesPass(chip ? llvm::cantFail(findTarget(chip)) : target));
     ASSERT_TRUE(succeeded(passes.run(*module))) << text;
     // Expansions read elements that nobody has written where nobody uses them.
     EXPECT_EQ(run(*module, test, threads, target, "poison,divergence,promises,races"), expected) << text;
@@ -251,6 +252,34 @@ TEST(BlockOps, AllKindsAndTypes) {
   EXPECT_GT(runner.numCompared, 500u);
 }
 
+/// What NVIDIA's chips alone get: totals by lanes, tiles of 64-bit values, counters in halves of words.
+TEST(BlockOps, Warps) {
+  Runner runner;
+  for (const char *chip : {"nvptx:sm_70", "nvptx:sm_90"})
+    for (unsigned threads : {192u, 200u, 256u, 288u, 384u, 512u, 640u, 768u, 1000u, 1024u}) {
+      for (auto [type, kind] : {std::pair("i32", Kind::add), {"i32", Kind::mul}, {"i16", Kind::minsi}, {"f32", Kind::add},
+                                {"f32", Kind::minimumf}, {"i64", Kind::add}, {"i64", Kind::xori}, {"f64", Kind::add},
+                                {"f64", Kind::maximumf}})
+        for (const Case &test : makeKinds(type, kind))
+          if (StringRef(test.text).contains("clusive_scan")) {
+            runner.compare(test, threads, 32, false, chip);
+            if (threads < 300 && !test.isSmall) // sums of sums are not exact
+              runner.compare(test, threads, 32, true, chip);
+          }
+      for (const char *keys : {"%v, %t", "%v, %t, %v", "%t, %v, %v, %t, %v, %v, %v, %t"})
+        for (unsigned bits : {1u, 4u, 8u}) {
+          unsigned count = llvm::count(StringRef(keys), ',');
+          std::string results = "%r";
+          for (unsigned i = 0; i < count; ++i)
+            results += ", %r" + std::to_string(i);
+          Case rank{llvm::formatv("{0} = qd.block.radix_rank ({1}) radix_bits({2}) begin(3) : i32", results, keys, bits),
+                    "i32"};
+          runner.compare(rank, threads, 32, threads == 256, chip);
+        }
+    }
+  EXPECT_GT(runner.numCompared, 400u);
+}
+
 //===----------------------------------------------------------------------===//
 // Costs
 //===----------------------------------------------------------------------===//
@@ -289,6 +318,20 @@ TEST(BlockOps, Barriers) {
       }
 }
 
+/// Scans of 64-bit values by tiles wait twice.
+TEST(BlockOps, BarriersOfWideScans) {
+  for (const char *op : {"inclusive_scan add %v0 : f64", "exclusive_scan add %v0 : f64", "inclusive_scan maxnumf %v0 : f64"})
+    for (auto [target, threads, barriers] :
+         {std::tuple("nvptx:sm_70", 64u, 1u), {"nvptx:sm_70", 128u, 1u}, {"nvptx:sm_70", 256u, 2u},
+          {"nvptx:sm_90", 384u, 2u}, {"nvptx:sm_90", 1024u, 2u}, {"nvptx:sm_90", 1000u, 1u}, {"amdgcn:gfx90a", 256u, 1u},
+          {"spirv@32", 256u, 1u}}) {
+      std::string body = llvm::formatv("%r = qd.block.{0}", op);
+      ExpandedKernel kernel(test::makeKernel(threads, {{"f64", {}}}, body, {{"%r", "f64"}}), target);
+      EXPECT_EQ(kernel.count("qd.block.sync") + kernel.count("qd.block.sync_shared"), barriers)
+          << target << ", " << threads << ", " << op;
+    }
+}
+
 /// No loop over the block is written out.
 TEST(BlockOps, SizeOfTheExpansion) {
   for (const char *target : {"nvptx:sm_80", "amdgcn:gfx90a", "spirv@4", "spirv@32"})
@@ -316,7 +359,7 @@ TEST(BlockOps, BarriersOfVotes) {
     }
 }
 
-/// A barrier a round, whatever the loop.
+/// No barrier more for a loop, whatever it is.
 TEST(BlockOps, BarriersInLoops) {
   const char *loops[] = {
       R"(%r = scf.for %k = %c0 to %c8 step %c1 iter_args(%a = %v0) -> f32 : i32 {{
@@ -332,13 +375,16 @@ TEST(BlockOps, BarriersInLoops) {
     %next = arith.addi %k, %c1 : i32
     scf.yield %next, %b : i32, f32
   })"};
-  for (const char *op : {"reduce_all add %a : f32", "inclusive_scan add %a : f32", "broadcast %a, 0 : f32"})
-    for (const char *loop : loops) {
+  for (auto [op, type, barriers] :
+       {std::tuple("reduce_all add %a : f32", "f32", 1u), {"inclusive_scan add %a : f32", "f32", 1u},
+        {"inclusive_scan add %a : f64", "f64", 2u}, {"broadcast %a, 0 : f32", "f32", 1u}})
+    for (std::string loop : loops) {
+      loop = replaceAll(loop, "f32", type);
       std::string body = "%c0 = arith.constant 0 : i32\n  %c1 = arith.constant 1 : i32\n  %c8 = arith.constant 8 : i32\n  ";
-      body += llvm::formatv(loop, op).str();
-      std::string text = test::makeKernel(256, {{"f32", {}}}, body, {{"%r", "f32"}});
+      body += llvm::formatv(loop.c_str(), op).str();
+      std::string text = test::makeKernel(256, {{type, {}}}, body, {{"%r", type}});
       ExpandedKernel kernel(text, "nvptx:sm_80");
-      EXPECT_EQ(kernel.count("qd.block.sync"), 1u) << kernel.str();
+      EXPECT_EQ(kernel.count("qd.block.sync"), barriers) << kernel.str();
     }
 }
 
