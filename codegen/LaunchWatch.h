@@ -11,11 +11,22 @@
 #include "codegen/HostProgram.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
 
 namespace qd {
+
+/// The blocks of a grid; an error where 64 bits do not number them.
+inline llvm::Expected<uint64_t> countBlocks(const std::array<uint32_t, 3> &grid) {
+  constexpr uint64_t most = uint64_t(1) << 62;
+  unsigned __int128 all = static_cast<unsigned __int128>(grid[0]) * grid[1] * grid[2];
+  if (all > most)
+    return llvm::createStringError(llvm::formatv("the grid is {0} x {1} x {2}, expected at most {3} blocks in all", grid[0],
+                                                 grid[1], grid[2], most));
+  return uint64_t(all);
+}
 
 /// Of one launch.
 class LaunchWatch {

@@ -32,10 +32,12 @@ public:
     auto kernel = llvm::find_if(kernels, [&](const KernelInterface &k) { return k.name == name; });
     if (kernel == kernels.end())
       return llvm::createStringError(llvm::formatv("no kernel '{0}' in this module", name));
-    uint64_t blocks = uint64_t(grid[0]) * grid[1] * grid[2];
-    if (kernel->isCooperative && blocks > maxCooperativeBlocks)
+    llvm::Expected<uint64_t> blocks = countBlocks(grid);
+    if (!blocks)
+      return blocks.takeError();
+    if (kernel->isCooperative && *blocks > maxCooperativeBlocks)
       return llvm::createStringError(
-          llvm::formatv("the grid has {0} blocks, sim runs at most {1} of a kernel with 'qd.grid.sync'", blocks,
+          llvm::formatv("the grid has {0} blocks, sim runs at most {1} of a kernel with 'qd.grid.sync'", *blocks,
                         maxCooperativeBlocks));
     SmallVector<SimArg> parameters;
     for (auto [arg, interface] : llvm::zip_equal(args, kernel->args)) {

@@ -337,6 +337,7 @@ void CPUProgram::runApart(Kernel &kernel, const void *record, uint64_t blocks, c
       else
         enter(begin, end);
     });
+    return !reports.hasFailed() && !watch.mustEnd();
   });
   kernel.release(std::move(memories));
 }
@@ -372,6 +373,7 @@ llvm::Error CPUProgram::runTogether(Kernel &kernel, StringRef name, const void *
           if (states[block]->progress == cpu::Progress::NotStarted || states[block]->progress == cpu::Progress::Running)
             kernel.entry(record, addresses.data(), block, block + 1);
       });
+      return true;
     });
     if (reports.hasFailed())
       return llvm::Error::success();
@@ -417,10 +419,9 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
     slot += cpu::recordArg / 8;
   }
 
-  unsigned __int128 all = static_cast<unsigned __int128>(grid[0]) * grid[1] * grid[2];
-  constexpr uint64_t maxBlocks = uint64_t(1) << 62;
-  if (all > maxBlocks)
-    return llvm::createStringError(llvm::formatv("grid of more than {0} blocks", maxBlocks));
+  llvm::Expected<uint64_t> blocks = countBlocks(grid);
+  if (!blocks)
+    return blocks.takeError();
   for (unsigned dim = 0; dim < 3; ++dim) {
     constexpr uint64_t limit = uint64_t(1) << 31;
     uint64_t number = uint64_t(grid[dim]) * (kernel.facts.narrowDims[dim] ? kernel.facts.block[dim] : 1);
@@ -429,18 +430,17 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
           llvm::formatv("kernel '{0}': {1} {2} along {3} exceed what an i32 numbers, 2147483648", name, number,
                         kernel.facts.narrowDims[dim] ? "threads" : "blocks", StringRef("xyz").substr(dim, 1)));
   }
-  uint64_t blocks = uint64_t(all);
-  if (!blocks)
+  if (!*blocks)
     return llvm::Error::success();
   std::call_once(pooled, [&] {
     pool = getPool(options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency()));
   });
   LaunchWatch watch(options);
   if (kernel.facts.isCooperative) {
-    if (llvm::Error error = runTogether(kernel, name, record.data(), blocks, reports, watch))
+    if (llvm::Error error = runTogether(kernel, name, record.data(), *blocks, reports, watch))
       return error;
   } else {
-    runApart(kernel, record.data(), blocks, reports, watch);
+    runApart(kernel, record.data(), *blocks, reports, watch);
   }
   reports.prints.flush();
   if (!reports.hasFailed())

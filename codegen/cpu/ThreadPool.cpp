@@ -78,11 +78,18 @@ ThreadPool::Run::Run(uint64_t count, Order order, unsigned threads, Body body)
   }
 }
 
+void ThreadPool::Run::carryOut(uint64_t begin, uint64_t end, unsigned worker) {
+  if (body(begin, end, worker))
+    return;
+  for (unsigned part = 0; part < numParts; ++part)
+    parts[part].next = parts[part].end;
+}
+
 void ThreadPool::Run::help(Part &part, unsigned worker) {
   while (part.getLeft()) {
     uint64_t begin = part.next.fetch_add(piece, std::memory_order_relaxed);
     if (begin < part.end)
-      body(begin, std::min(begin + piece, part.end), worker);
+      carryOut(begin, std::min(begin + piece, part.end), worker);
   }
 }
 
@@ -94,7 +101,7 @@ Clock::duration ThreadPool::Run::attend(Part &part, unsigned worker) {
     uint64_t begin = part.next.fetch_add(size, std::memory_order_relaxed);
     if (begin >= part.end)
       break;
-    body(begin, std::min(begin + size, part.end), worker);
+    carryOut(begin, std::min(begin + size, part.end), worker);
     auto now = Clock::now();
     if (now - before < worthHelping / piecesOfPart)
       size = piece * piecesOfPart;

@@ -38,8 +38,9 @@ public:
   unsigned getNumThreads() const { return workers.size() + 1; }
 
   enum class Order { Parts, Ascending };
-  /// Calls `body(begin, end, worker)`; workers of one run have different numbers below getNumThreads().
-  using Body = llvm::function_ref<void(uint64_t begin, uint64_t end, unsigned worker)>;
+  /// Calls `body(begin, end, worker)`; workers of one run have different numbers below getNumThreads(). Where it returns
+  /// false no further pieces are handed out.
+  using Body = llvm::function_ref<bool(uint64_t begin, uint64_t end, unsigned worker)>;
   void run(uint64_t count, Order order, Body body);
 
 private:
@@ -59,6 +60,8 @@ private:
     void work(unsigned worker);
     Clock::duration attend(Part &part, unsigned worker);
     void help(Part &part, unsigned worker);
+    /// Calls the body, and leaves nothing to take where it returns false.
+    void carryOut(uint64_t begin, uint64_t end, unsigned worker);
 
     uint64_t piece;
     unsigned helpers; ///< workers beside the caller that it has use for

@@ -179,6 +179,8 @@ llvm::Error InterpProgram::launch(StringRef name, std::array<uint32_t, 3> grid, 
                                                    code.kernel.getArgName(i), name,
                                                    arg.isBuffer ? "scalar" : "buffer",
                                                    arg.isBuffer ? "buffer" : "scalar"));
+  if (llvm::Error error = countBlocks(grid).takeError())
+    return error;
   LaunchWatch watch(options);
   Launch launch(code, grid, checks, watch);
   bindArguments(launch, code.kernel, args);
