@@ -6,6 +6,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PatternMatch.h"
 #include "llvm/Transforms/Utils/Local.h"
@@ -14,6 +15,14 @@ using namespace llvm;
 using namespace llvm::PatternMatch;
 
 namespace qd {
+
+/// In a ballot of all lanes, which needs no synchronisation. ptxas keeps predicates of others over it, and runs out of
+/// them: it does not compile three keys of eight bits in a block that ends with a partial subgroup.
+static bool isVotedByAll(const ICmpInst &predicate) {
+  return any_of(predicate.users(), [](const User *user) {
+    return match(user, m_Intrinsic<Intrinsic::nvvm_vote_ballot_sync>(m_AllOnes()));
+  });
+}
 
 /// `spread`, which has a bit of a word in all of its bits, by a comparison of the bit that stands before it; else null.
 static Value *selectBit(BinaryOperator &spread) {
@@ -32,7 +41,7 @@ static Value *selectBit(BinaryOperator &spread) {
     for (User *comparison : user->users()) {
       auto *isClear = dyn_cast<ICmpInst>(comparison);
       if (!isClear || isClear->getParent() != spread.getParent() || !isClear->comesBefore(&spread) ||
-          !match(isClear, m_SpecificICmp(ICmpInst::ICMP_EQ, m_Specific(user), m_Zero())))
+          !match(isClear, m_SpecificICmp(ICmpInst::ICMP_EQ, m_Specific(user), m_Zero())) || !isVotedByAll(*isClear))
         continue;
       Type *type = spread.getType();
       FunctionType *selection = FunctionType::get(type, isClear->getType(), /*isVarArg=*/false);
