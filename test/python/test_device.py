@@ -2,6 +2,7 @@
 import copy
 import gc
 import multiprocessing
+import os
 import pickle
 import random
 import threading
@@ -35,6 +36,8 @@ class Devices(unittest.TestCase):
     def test_list(self):
         rows = {entry.name: entry for entry in qdc.devices()}
         self.assertTrue(rows["cpu"].present and rows["interp"].present)
+        # Tests that bring a stand-in for AMD's runtime are to meet it.
+        self.assertEqual("QD_HIP_DEVICES" in os.environ, rows.get("hip:0", rows.get("hip")).present)
         for entry in rows.values():
             self.assertTrue(entry.text)
             if not entry.present:
@@ -65,7 +68,8 @@ class Devices(unittest.TestCase):
             with self.subTest(name=name), self.assertRaisesRegex(qdc.DeviceError, text):
                 qdc.Device(name, **options)
         for options, text in (({"subgroup_size": 7}, "7"), ({"subgroup_size": 2**31}, "."), ({"threads": -1}, "threads is from"),
-                              ({"opt_level": 4}, "opt_level"), ({"checks": 3}, "checks is a text")):
+                              ({"opt_level": 4}, "opt_level"), ({"checks": 3}, "checks is a text"), ({"launch_time_limit": True}, "launch_time_limit is from"),
+                              ({"time_limit": -1}, "time_limit is from")):
             with self.subTest(**options), self.assertRaisesRegex(qdc.Error, text):
                 qdc.Device("cpu", **options).load(kernels.SCALE)
 

@@ -160,7 +160,7 @@ def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb
     options.cache = CACHES[cache]
     options.cacheFolder = _library.encode_optional(cache_folder, "cache_folder")
     options.isolate = _library.flag(isolate, "isolate")
-    options.timeLimit = _milliseconds(time_limit)
+    options.timeLimit = milliseconds(time_limit, "time_limit")
     options.memoryLimit = _library.unsigned(memory_limit, "memory_limit")
     result = library.qdcCompile(data, len(data), _library.encode(name, "name"), c.byref(options))
     try:
@@ -176,9 +176,10 @@ def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb
         library.qdcResultFree(result)
 
 
-def _milliseconds(seconds: Any) -> int:
+def milliseconds(seconds: Any, what: str) -> int:
+    """Of a limit in seconds; 0 is none."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds <= 4e6:
-        raise ArgumentError("time_limit is from 0 to 4000000 seconds, got %r" % (seconds,))
+        raise ArgumentError("%s is from 0 to 4000000 seconds, got %r" % (what, seconds))
     return max(int(seconds * 1000), 1) if seconds else 0
 
 

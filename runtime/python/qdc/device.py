@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from . import _library
 from .arrays import Memory, memory_of
-from .compiler import Bind, Blocks, bind_text, blocks_text, source_of
+from .compiler import Bind, Blocks, bind_text, blocks_text, milliseconds, source_of
 from .errors import ArgumentError, CompileError, DeviceError, Diagnostic, Error, LaunchError, parse_diagnostics
 from .interface import Grid, KernelInterface, Parameter, closest, grid_extents, parse_interface
 from .streams import Event, Graph, Prepared, Stream
@@ -60,15 +60,16 @@ class Device(_library.Owner):
     `subgroup_size` is in lanes, 0 for the device's own; `threads` bounds those of the cpu device; `checks` are the
     interpreter's ("all", "none" or a list as in `qdc-run --check`); `blocks` gives resizable kernels their block sizes,
     and `bind` makes scalar arguments constants, {"n": 1024, "scale.k": 0.5}, which launches then do not
-    pass. `launch_time_limit` ends launches on cpu, interp and sim after so many milliseconds. `isolate`, `time_limit`
-    (milliseconds) and `memory_limit` (MiB) make code in another process, as those of `qdc.compile` do. Used by many threads at a time; launches of one module wait for each other.
+    pass. `launch_time_limit` ends launches on cpu, interp and sim after so many seconds. `isolate`, `time_limit`
+    (seconds) and `memory_limit` (MiB) make code in another process, as those of `qdc.compile` do. Used by many threads
+    at a time; launches of one module wait for each other.
     """
 
     _free = "qdrtDeviceClose"
 
     def __init__(self, name: str = "cpu", *, subgroup_size: int = 0, opt_level: int = 2, threads: int = 0,
-                 checks: Optional[str] = None, blocks: Blocks = None, bind: Bind = None, launch_time_limit: int = 0,
-                 isolate: bool = False, time_limit: int = 0, memory_limit: int = 0):
+                 checks: Optional[str] = None, blocks: Blocks = None, bind: Bind = None, launch_time_limit: float = 0,
+                 isolate: bool = False, time_limit: float = 0, memory_limit: int = 0):
         self._handle = c.c_void_p()
         encoded = _library.encode(name, "a device's name")
         library = self._library = _library.runtime()
@@ -79,9 +80,9 @@ class Device(_library.Owner):
         options.threads = _library.unsigned(threads, "threads", 4096)
         options.checks = _library.encode_optional(checks, "checks")
         options.blocks, options.bind = blocks_text(blocks), bind_text(bind)
-        options.launchTimeLimit = _library.unsigned(launch_time_limit, "launch_time_limit")
+        options.launchTimeLimit = milliseconds(launch_time_limit, "launch_time_limit")
         options.isolate = bool(isolate)
-        options.compileTimeLimit = _library.unsigned(time_limit, "time_limit")
+        options.compileTimeLimit = milliseconds(time_limit, "time_limit")
         options.compileMemoryLimit = _library.unsigned(memory_limit, "memory_limit")
         options.interrupt = _interrupt
         self._lock = threading.RLock()
