@@ -60,8 +60,8 @@ struct Options {
                               cl::cat(category)};
   cl::opt<bool> dependencies{"MD", cl::desc("Also write a dependency file beside the output (.d)"),
                              cl::cat(category)};
-  cl::opt<char> level{"O", cl::Prefix, cl::init('2'), cl::desc("Optimisation level, -O0 to -O3 (default -O2)"),
-                      cl::cat(category)};
+  cl::opt<std::string> level{"O", cl::Prefix, cl::value_desc("LEVEL"), cl::init("2"),
+                             cl::desc("Optimisation level, -O0 to -O3 (default -O2)"), cl::cat(category)};
   cl::opt<bool> stripQir{"strip-qir", cl::desc("Leave the QIR out of a bundle"), cl::cat(category)};
   cl::opt<std::string> divergent{"divergent", cl::value_desc("error|warn|allow"), cl::init("error"),
                                  cl::desc("Collective ops in divergent control flow"), cl::cat(category)};
@@ -185,9 +185,15 @@ int main(int argc, char **argv) {
   // lld registers options of the same names for each link.
   for (cl::Option *option : flags.all)
     option->removeArgument();
-  for (auto [isAsked, name] : {std::pair(bool(flags.listTargets), "--list-targets"), {bool(flags.cacheStats), "--cache-stats"}})
-    if (isAsked && !flags.input.empty())
-      return fail(2, Twine(name) + " takes no input, found '" + flags.input + "'");
+  for (const cl::opt<bool> *question : {&flags.listTargets, &flags.cacheStats}) {
+    if (!*question)
+      continue;
+    if (!flags.input.empty())
+      return fail(2, "--" + question->ArgStr + " takes no input, found '" + flags.input + "'");
+    for (const cl::Option *option : flags.all)
+      if (option->getNumOccurrences() && option != question)
+        return fail(2, "--" + question->ArgStr + " takes no other option, found '-" + option->ArgStr + "'");
+  }
   if (flags.listTargets) {
     outs() << qd::describeTargets();
     return 0;
@@ -213,10 +219,9 @@ int main(int argc, char **argv) {
   options.memoryLimit = flags.memoryLimit;
   if (flags.cache)
     options.cache = qd::CachePolicy::Disk;
-  if (flags.level < '0' || flags.level > '3')
-    return fail(2, "unknown optimisation level -O" + Twine(StringRef(&flags.level.getValue(), 1)) +
-                       ", expected -O0 to -O3");
-  options.optLevel = flags.level - '0';
+  if (flags.level.size() != 1 || flags.level[0] < '0' || flags.level[0] > '3')
+    return fail(2, "unknown optimisation level -O" + flags.level + ", expected -O0 to -O3");
+  options.optLevel = flags.level[0] - '0';
   if (!flags.chip.empty()) {
     if (options.targets.size() != 1 || StringRef(options.targets[0]).contains(':'))
       return fail(2, "-mcpu names the chip of one -target=BACKEND; write -target=BACKEND:CHIP for several");
