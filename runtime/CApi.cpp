@@ -16,7 +16,7 @@ std::string &errorText() {
   return text;
 }
 
-constexpr uint32_t mostThreads = 4096, mostOptLevel = 3, mostStructBytes = 4096;
+constexpr uint32_t mostOptLevel = 3, mostStructBytes = 4096;
 
 struct DeviceListState {
   std::vector<DeviceEntry> entries;
@@ -44,8 +44,6 @@ qdrtStatus readOptions(const qdrtDeviceOptions *given, DeviceOptions &options) {
     return report(QDRT_INVALID, "the options set a field that this library does not know");
   if (given->optLevel > mostOptLevel)
     return report(QDRT_INVALID, text("the options ask for level ", given->optLevel, ", expected 0 to ", mostOptLevel));
-  if (given->threads > mostThreads)
-    return report(QDRT_INVALID, text("the options ask for ", given->threads, " threads, expected at most ", mostThreads));
   options.subgroupSize = given->subgroupSize;
   options.optLevel = given->optLevel;
   options.threads = given->threads;

@@ -183,9 +183,14 @@ Error checkArguments(const Kernel &kernel, const std::vector<Argument> &argument
     if (argument.rank != parameter.rank)
       return refuse(where, " has ", parameter.rank, " dimension", parameter.rank == 1 ? "" : "s", ", got ",
                   argument.rank);
+    if (argument.count < 0) {
+      std::string shape;
+      for (unsigned i = 0; i < argument.rank; ++i)
+        shape += text(i ? " x " : "", argument.extents[i]);
+      return refuse(where, " is given as ", shape, " elements, which no memory has");
+    }
     size_t needed, end;
-    bool sized = argument.count >= 0 &&
-                 !__builtin_mul_overflow(static_cast<size_t>(argument.count), argument.type.bytes(), &needed);
+    bool sized = !__builtin_mul_overflow(static_cast<size_t>(argument.count), argument.type.bytes(), &needed);
     if (!argument.memory) {
       if (!sized || __builtin_add_overflow(needed, argument.address, &end))
         return refuse(where, " is given as ", argument.count, " elements of ", argument.type.bytes(),
@@ -290,6 +295,14 @@ Expected<std::unique_ptr<Device>> Device::open(const std::string &name, const De
   size_t colon = name.find(':');
   std::string kind = name.substr(0, colon);
   std::string rest = colon == std::string::npos ? "" : name.substr(colon + 1);
+  constexpr const char *kinds[] = {"cpu", "interp", "sim", "vulkan", "cuda", "hip"};
+  if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds))
+    return refuse("no device is called '", name, "'",
+                  suggestion(kind, {"cpu", "interp", "sim:CHIP", "vulkan", "cuda", "hip", "best"}));
+  if (!options.checks.empty() && kind != "interp")
+    return refuse("checks are those of interp, ", kind, " has none");
+  if (options.threads > DeviceOptions::mostThreads)
+    return refuse("the options ask for ", options.threads, " threads, expected at most ", DeviceOptions::mostThreads);
   if (kind == "cpu" || kind == "interp") {
     if (colon != std::string::npos)
       return refuse("device '", name, "' takes nothing after '", kind, "'");
@@ -300,9 +313,6 @@ Expected<std::unique_ptr<Device>> Device::open(const std::string &name, const De
       return refuse("device 'sim' needs a chip, as in sim:sm_80 or sim:gfx942");
     return openHost(name, options);
   }
-  if (kind != "cuda" && kind != "hip" && kind != "vulkan")
-    return refuse("no device is called '", name, "'",
-                suggestion(kind, {"cpu", "interp", "sim:CHIP", "vulkan", "cuda", "hip", "best"}));
   if (options.launchTimeLimit)
     return refuse("launches on ", kind, " cannot be ended, their time is limited on cpu, interp and sim alone");
   std::optional<unsigned> index;

@@ -124,6 +124,7 @@ struct DeviceOptions {
   uint32_t optLevel = 2;
   /// Threads of the cpu device; 0 for one a processor.
   uint32_t threads = 0;
+  static constexpr uint32_t mostThreads = 4096;
   /// The interpreter's checks, comma-separated; empty for its default set.
   std::string checks;
   /// Block sizes of resizable kernels, "sum=128,scan=32x8": programs are compiled for them where they are loaded.

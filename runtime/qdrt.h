@@ -266,7 +266,8 @@ QDRT_API void qdrtPreparedFree(qdrtPrepared prepared);
 
 /* What a stream is given runs in order. Streams of CUDA and HIP devices run beside each other. Those of a Vulkan device
  * share one queue, which runs their work in the order in which it was given. cpu, interp and sim carry work out before
- * the call returns. A null stream is the device's default one: on CUDA and HIP the driver's legacy default stream. */
+ * the call returns. A null stream is the device's default one: on CUDA and HIP the driver's legacy default stream. Calls
+ * that have nothing else to tell the device by (qdrtStreamSynchronize, qdrtStreamQuery, ...) need a stream. */
 
 /* A new stream. Freed with qdrtStreamFree. */
 QDRT_API qdrtStatus qdrtStreamCreate(qdrtDevice device, qdrtStream *stream);

@@ -68,7 +68,9 @@ class Devices(unittest.TestCase):
             with self.subTest(name=name), self.assertRaisesRegex(qdc.DeviceError, text):
                 qdc.Device(name, **options)
         for options, text in (({"subgroup_size": 7}, "7"), ({"subgroup_size": 2**31}, "."), ({"threads": -1}, "threads is from"),
-                              ({"opt_level": 4}, "opt_level"), ({"checks": 3}, "checks is a text"), ({"launch_time_limit": True}, "launch_time_limit is from"),
+                              ({"opt_level": 4}, "opt_level"), ({"checks": 3}, "checks is a text"),
+                              ({"checks": "all"}, "checks are those of interp, cpu has none"),
+                              ({"launch_time_limit": True}, "launch_time_limit is from"),
                               ({"time_limit": -1}, "time_limit is from")):
             with self.subTest(**options), self.assertRaisesRegex(qdc.Error, text):
                 qdc.Device("cpu", **options).load(kernels.SCALE)

@@ -138,6 +138,8 @@ TEST_F(CApiTest, WrongArguments) {
   bad.kind = QDRT_POINTER;
   EXPECT_EQ(launch({bad, array, two}), "argument 'x' of kernel 'scale' is given as 2 elements at a null pointer");
   bad.pointer = &bad;
+  bad.extents[0] = -5;
+  EXPECT_EQ(launch({bad, array, two}), "argument 'x' of kernel 'scale' is given as -5 elements, which no memory has");
   bad.extents[0] = INT64_MAX;
   EXPECT_EQ(launch({bad, array, two}),
             "argument 'x' of kernel 'scale' is given as 9223372036854775807 elements of 4 bytes, which no memory has");
