@@ -31,6 +31,10 @@ class EndedEarly(unittest.TestCase):
     """Launches of more blocks than anybody waits for."""
     blocks = 2**31
 
+    def setUp(self):
+        # Who starts the tests may have them ignore Ctrl-C, as shells do in the background.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+
     def test_time_limit(self):
         for device in kernels.HOSTS:
             with self.subTest(device=device):
