@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 import qdc
@@ -81,7 +82,9 @@ class Artifacts(unittest.TestCase):
         self.assertEqual([2.5, 5, 7.5, 4], list(x))
 
     def test_cache(self):
-        with tempfile.TemporaryDirectory() as folder:
+        # Tests run with the cache turned off.
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ):
+            os.environ.pop("QDC_CACHE", None)
             found = [qdc.compile(kernels.SCALE, "nvptx", cache="disk", cache_folder=folder) for _ in range(2)]
             self.assertEqual([False, True], [artifact.cached for artifact in found])
             self.assertEqual(found[0].data, found[1].data)
