@@ -16,12 +16,12 @@
 
 #include "codegen/AMDGCNFuseExchange.h"
 
+#include "codegen/MachinePass.h"
+
 #include "llvm/ADT/StringMap.h"
-#include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineInstrBuilder.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
-#include "llvm/PassRegistry.h"
 #include <mutex>
 
 using namespace llvm;
@@ -63,16 +63,12 @@ struct Exchange {
   MachineInstr *flip; ///< the exclusive or of the last borrow and the lanes' mask
 };
 
-class FuseExchange : public MachineFunctionPass {
+class FuseExchange : public MachinePass {
 public:
   static char ID;
-  FuseExchange() : MachineFunctionPass(ID) {}
+  FuseExchange() : MachinePass(ID) {}
 
   StringRef getPassName() const override { return "DPP moves as part of compare and exchange"; }
-  void getAnalysisUsage(AnalysisUsage &usage) const override {
-    usage.setPreservesCFG();
-    MachineFunctionPass::getAnalysisUsage(usage);
-  }
   bool runOnMachineFunction(MachineFunction &function) override;
 
 private:
@@ -380,10 +376,7 @@ bool FuseExchange::runOnMachineFunction(MachineFunction &function) {
 }
 
 char &registerFuseExchange() {
-  PassRegistry::getPassRegistry()->registerPass(
-      *new PassInfo("DPP moves as part of compare and exchange", "qd-fuse-exchange", &FuseExchange::ID,
-                    callDefaultCtor<FuseExchange>, /*CFGOnly=*/false, /*isAnalysis=*/false),
-      /*ShouldFree=*/true);
+  registerMachinePass<FuseExchange>("DPP moves as part of compare and exchange", "qd-fuse-exchange");
   return FuseExchange::ID;
 }
 

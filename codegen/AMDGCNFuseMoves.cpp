@@ -18,15 +18,14 @@
 #include "codegen/AMDGCNFuseMoves.h"
 
 #include "codegen/AMDGCNFuseExchange.h"
+#include "codegen/MachinePass.h"
 
-#include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineInstrBuilder.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
 #include "llvm/CodeGen/TargetInstrInfo.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/InitializePasses.h"
-#include "llvm/PassRegistry.h"
 #include <mutex>
 
 using namespace llvm;
@@ -53,30 +52,22 @@ struct Operation {
 };
 
 /// Behind the last pass that folds copies away.
-class CopyScalars : public MachineFunctionPass {
+class CopyScalars : public MachinePass {
 public:
   static char ID;
-  CopyScalars() : MachineFunctionPass(ID) {}
+  CopyScalars() : MachinePass(ID) {}
 
   StringRef getPassName() const override { return "vector operands of DPP additions with carry"; }
-  void getAnalysisUsage(AnalysisUsage &usage) const override {
-    usage.setPreservesCFG();
-    MachineFunctionPass::getAnalysisUsage(usage);
-  }
   bool runOnMachineFunction(MachineFunction &function) override;
 };
 char CopyScalars::ID = 0;
 
-class FuseMoves : public MachineFunctionPass {
+class FuseMoves : public MachinePass {
 public:
   static char ID;
-  FuseMoves() : MachineFunctionPass(ID) {}
+  FuseMoves() : MachinePass(ID) {}
 
   StringRef getPassName() const override { return "DPP moves as part of float operations"; }
-  void getAnalysisUsage(AnalysisUsage &usage) const override {
-    usage.setPreservesCFG();
-    MachineFunctionPass::getAnalysisUsage(usage);
-  }
   bool runOnMachineFunction(MachineFunction &function) override;
 
 private:
@@ -205,19 +196,12 @@ bool CopyScalars::runOnMachineFunction(MachineFunction &function) {
   return hasChanged;
 }
 
-template <typename PassType> static void registerPass(StringRef name, StringRef argument) {
-  PassRegistry::getPassRegistry()->registerPass(
-      *new PassInfo(name, argument, &PassType::ID, callDefaultCtor<PassType>, /*CFGOnly=*/false, /*isAnalysis=*/false),
-      /*ShouldFree=*/true);
-}
-
 void addAMDGCNMachinePasses(TargetPassConfig &config) {
-  // LLVM makes inserted passes by their registered constructors.
   static std::once_flag once;
   static char *fuseExchange;
   std::call_once(once, [] {
-    registerPass<FuseMoves>("DPP moves as part of float operations", "qd-fuse-moves");
-    registerPass<CopyScalars>("vector operands of DPP additions with carry", "qd-copy-scalars");
+    registerMachinePass<FuseMoves>("DPP moves as part of float operations", "qd-fuse-moves");
+    registerMachinePass<CopyScalars>("vector operands of DPP additions with carry", "qd-copy-scalars");
     fuseExchange = &registerFuseExchange();
   });
   auto insertBehind = [&](StringRef name, char &id) {

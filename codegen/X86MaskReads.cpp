@@ -15,13 +15,13 @@
 
 #include "codegen/X86MaskReads.h"
 
-#include "llvm/CodeGen/MachineFunctionPass.h"
+#include "codegen/MachinePass.h"
+
 #include "llvm/CodeGen/MachineInstrBuilder.h"
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetInstrInfo.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
-#include "llvm/PassRegistry.h"
 #include <mutex>
 
 using namespace llvm;
@@ -29,16 +29,12 @@ using namespace llvm;
 namespace qd {
 
 namespace {
-class KeepMasks : public MachineFunctionPass {
+class KeepMasks : public MachinePass {
 public:
   static char ID;
-  KeepMasks() : MachineFunctionPass(ID) {}
+  KeepMasks() : MachinePass(ID) {}
 
   StringRef getPassName() const override { return "AVX-512 masks that are read again"; }
-  void getAnalysisUsage(AnalysisUsage &usage) const override {
-    usage.setPreservesCFG();
-    MachineFunctionPass::getAnalysisUsage(usage);
-  }
   bool runOnMachineFunction(MachineFunction &function) override;
 };
 char KeepMasks::ID = 0;
@@ -79,14 +75,8 @@ bool KeepMasks::runOnMachineFunction(MachineFunction &function) {
 } // namespace
 
 void addX86MachinePasses(TargetPassConfig &config) {
-  // LLVM makes inserted passes by their registered constructors.
   static std::once_flag once;
-  std::call_once(once, [] {
-    PassRegistry::getPassRegistry()->registerPass(
-        *new PassInfo("AVX-512 masks that are read again", "qd-keep-masks", &KeepMasks::ID, callDefaultCtor<KeepMasks>,
-                      /*CFGOnly=*/false, /*isAnalysis=*/false),
-        /*ShouldFree=*/true);
-  });
+  std::call_once(once, [] { registerMachinePass<KeepMasks>("AVX-512 masks that are read again", "qd-keep-masks"); });
   config.insertPass(&PatchableFunctionID, &KeepMasks::ID);
 }
 
