@@ -51,9 +51,7 @@ static llvm::Value *atLeastOne(llvm::IRBuilder<> &b, llvm::Value *step) {
 LogicalResult KernelEmitter::emitUniformFor(scf::ForOp op) {
   Counter counter{b, op, getBase(op.getUpperBound()), atLeastOne(b, getBase(op.getStep()))};
   llvm::Value *lower = getBase(op.getLowerBound());
-  SmallVector<llvm::Value *> inits;
-  for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getRegionIterArgs()))
-    inits.push_back(convertTo(init, argument));
+  SmallVector<llvm::Value *> inits = convertAll(op.getInits(), op.getRegionIterArgs());
 
   llvm::Function *function = b.GetInsertBlock()->getParent();
   llvm::BasicBlock *before = b.GetInsertBlock();

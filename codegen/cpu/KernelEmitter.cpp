@@ -120,6 +120,13 @@ llvm::Value *KernelEmitter::convertTo(Value from, Value shapedLike) {
   return analysis.getShape(shapedLike).isVarying() ? getVector(from) : getBase(from);
 }
 
+SmallVector<llvm::Value *> KernelEmitter::convertAll(ValueRange from, ValueRange shapedLike) {
+  SmallVector<llvm::Value *> converted;
+  for (auto [value, as] : llvm::zip_equal(from, shapedLike))
+    converted.push_back(convertTo(value, as));
+  return converted;
+}
+
 //===----------------------------------------------------------------------===//
 // Masks
 //===----------------------------------------------------------------------===//

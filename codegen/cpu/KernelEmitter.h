@@ -151,6 +151,7 @@ private:
   llvm::Value *getFirstLane(mlir::Value value);
   void define(mlir::Value value, llvm::Value *scalarOrVector);
   llvm::Value *convertTo(mlir::Value from, mlir::Value shapedLike);
+  llvm::SmallVector<llvm::Value *> convertAll(mlir::ValueRange from, mlir::ValueRange shapedLike);
 
   // Masks
   llvm::Value *allLanes() { return llvm::Constant::getAllOnesValue(vectorOf(b.getInt1Ty())); }

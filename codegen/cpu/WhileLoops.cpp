@@ -32,9 +32,7 @@ LogicalResult KernelEmitter::emitUniformWhile(scf::WhileOp op) {
   auto *head = llvm::BasicBlock::Create(context, "while", function);
   auto *body = llvm::BasicBlock::Create(context, "do", function);
   auto *after = llvm::BasicBlock::Create(context, "while.end", function);
-  SmallVector<llvm::Value *> inits;
-  for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getBeforeArguments()))
-    inits.push_back(convertTo(init, argument));
+  SmallVector<llvm::Value *> inits = convertAll(op.getInits(), op.getBeforeArguments());
   llvm::BasicBlock *before = b.GetInsertBlock();
   b.CreateBr(head);
 
@@ -71,9 +69,7 @@ LogicalResult KernelEmitter::emitDivergentWhile(scf::WhileOp op) {
   auto *head = llvm::BasicBlock::Create(context, "while", function);
   auto *body = llvm::BasicBlock::Create(context, "do", function);
   auto *after = llvm::BasicBlock::Create(context, "while.end", function);
-  SmallVector<llvm::Value *> inits;
-  for (auto [init, argument] : llvm::zip_equal(op.getInits(), op.getBeforeArguments()))
-    inits.push_back(convertTo(init, argument));
+  SmallVector<llvm::Value *> inits = convertAll(op.getInits(), op.getBeforeArguments());
   llvm::Value *starting = activeLanes(mask);
   llvm::BasicBlock *before = b.GetInsertBlock();
   b.CreateBr(head);
