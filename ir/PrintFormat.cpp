@@ -30,6 +30,26 @@ Expected<std::vector<std::string>> splitPrintFormat(StringRef format) {
   return pieces;
 }
 
+std::string spreadPrintFormat(StringRef format, mlir::TypeRange types) {
+  std::string text;
+  while (!format.empty()) {
+    StringRef next = format.take_front(format.front() == '{' || format.front() == '}' ? 2 : 1);
+    format = format.drop_front(next.size());
+    auto vector = next == "{}" ? dyn_cast<mlir::VectorType>(types.front()) : mlir::VectorType();
+    if (next == "{}")
+      types = types.drop_front();
+    if (!vector) {
+      text += next;
+      continue;
+    }
+    text += '[';
+    for (int64_t i = 0; i < vector.getNumElements(); ++i)
+      text += i ? ", {}" : "{}";
+    text += ']';
+  }
+  return text;
+}
+
 unsigned getPrintDigits(mlir::Type floatType) {
   if (floatType.isF64())
     return 17;

@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ir/Dialect.h"
+#include "ir/PrintFormat.h"
 #include "passes/Passes.h"
 #include "passes/TargetPass.h"
 
@@ -66,6 +67,7 @@ private:
   void expandOperands(Operation *op);
   void splitLoad(LoadOp op);
   void splitStore(StoreOp op);
+  void visitPrint(PrintOp op);
   LogicalResult visitConstant(arith::ConstantOp op);
   void visitExtract(vector::ExtractOp op);
   void visitInsert(vector::InsertOp op);
@@ -160,6 +162,15 @@ void Legalizer::visitReduction(vector::ReductionOp op) {
   for (Value next : llvm::drop_begin(scalars))
     total = vector::makeArithReduction(b, op.getLoc(), op.getKind(), total, next, op.getFastmathAttr());
   op.getDest().replaceAllUsesWith(total);
+}
+
+//===----------------------------------------------------------------------===//
+// Prints
+//===----------------------------------------------------------------------===//
+
+void Legalizer::visitPrint(PrintOp op) {
+  std::string format = spreadPrintFormat(op.getFormat(), op.getValues().getTypes());
+  PrintOp::create(b, op.getLoc(), format, expand(op.getValues()), op.getPredicate());
 }
 
 //===----------------------------------------------------------------------===//
@@ -300,6 +311,7 @@ LogicalResult Legalizer::visit(Operation *op) {
   dead.push_back(op);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](arith::ConstantOp constant) { return visitConstant(constant); })
+      .Case([&](PrintOp print) { return visitPrint(print), success(); })
       .Case([&](vector::BroadcastOp broadcast) {
         Scalars source = get(broadcast.getSource());
         if (!isVector(broadcast.getSource().getType()))

@@ -37,17 +37,18 @@ static std::string printOperand(LaneValue value, Type type) {
 
 static void runPrint(Thread &thread) {
   auto op = thread.op<PrintOp>();
-  unsigned numValues = op.getValues().size();
+  TypeRange types = op.getValues().getTypes();
+  std::vector<std::string> pieces = llvm::cantFail(splitPrintFormat(spreadPrintFormat(op.getFormat(), types)));
+  unsigned numScalars = pieces.size() - 1;
   if (op.getPredicate()) {
-    LaneValue predicate = thread.in[numValues];
+    LaneValue predicate = thread.in[numScalars];
     if (predicate.poison && thread.block().launch.checks.poison)
-      return thread.fail("is predicated by poison", numValues);
+      return thread.fail("is predicated by poison", numScalars);
     if (!predicate.bits)
       return;
   }
-  std::vector<std::string> pieces = llvm::cantFail(splitPrintFormat(op.getFormat()));
   std::string line = pieces[0];
-  for (unsigned i = 0; i < numValues; ++i)
+  for (unsigned i = 0; i < numScalars; ++i)
     line += printOperand(thread.in[i], thread.inType(i)) + pieces[i + 1];
   thread.block().launch.prints.add(thread.block().number(), line + "\n");
 }

@@ -14,6 +14,13 @@ LogicalResult PrintOp::verify() {
   if (pieces->size() - 1 != getValues().size())
     return emitOpError() << "text has " << pieces->size() - 1 << " placeholders '{}' for " << getValues().size()
                          << " values";
+  unsigned scalars = 0;
+  for (Type type : getValues().getTypes())
+    scalars += getNumScalars(type);
+  // CUDA's printf writes no more ("Formatted Output", CUDA C++ Programming Guide).
+  constexpr unsigned maxScalars = 32;
+  if (scalars > maxScalars)
+    return emitOpError() << "has " << scalars << " scalars in a line, expected at most " << maxScalars;
   return success();
 }
 

@@ -15,7 +15,8 @@ def QD_PrintOp : QD_Op<"print", [AttrSizedOperandSegments]> {
   let description = [{
     Each `{}` of the text stands for a value; `{{` and `}}` are single braces. Integers are printed signed and in
     decimals, an i1 as 0 or 1, floats with as many digits as tell neighbours apart: 9 for f32, 17 for f64, 5 for f16, 4
-    for bf16. With `if %p` only those threads print for which it is true. Legal in divergent control flow.
+    for bf16. A vector is printed as its scalars in brackets, `[1, 2, 3]`. A line takes up to 32 scalars, as CUDA does.
+    With `if %p` only those threads print for which it is true. Legal in divergent control flow.
 
     Lines go to the standard output and are whole. On `cpu` and `interp` they are printed when the launch ends, in order
     of the blocks; among the threads of a block, and on `cuda`, the order is open. CUDA drops lines where there are more
@@ -23,9 +24,10 @@ def QD_PrintOp : QD_Op<"print", [AttrSizedOperandSegments]> {
 
     ```mlir
     qd.print "x {} is {}", %i, %v if %p : i32, f32
+    qd.print "row {}", %w : vector<4xf32>
     ```
   }];
-  let arguments = (ins StrAttr:$format, Variadic<QD_Scalar>:$values, Optional<I1>:$predicate);
+  let arguments = (ins StrAttr:$format, Variadic<QD_Value>:$values, Optional<I1>:$predicate);
   let assemblyFormat = "$format (`,` $values^)? (`if` $predicate^)? attr-dict (`:` type($values)^)?";
   let hasVerifier = 1;
 }
