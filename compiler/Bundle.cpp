@@ -7,7 +7,10 @@
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "llvm/Object/OffloadBinary.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Endian.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using llvm::object::OffloadBinary;
@@ -33,15 +36,33 @@ static const KindRow &getRow(CodeKind kind) {
   return rows[unsigned(kind)];
 }
 
+/// XXH64 of the XXH64 of what stands before `digits`, inside `blob`, and that of what stands behind them.
+static uint64_t getChecksum(StringRef blob, StringRef digits) {
+  const uint64_t parts[] = {llvm::xxHash64(StringRef(blob.begin(), digits.begin() - blob.begin())),
+                            llvm::xxHash64(StringRef(digits.end(), blob.end() - digits.end()))};
+  uint8_t bytes[sizeof parts];
+  for (auto [i, part] : llvm::enumerate(parts))
+    llvm::support::endian::write64le(bytes + 8 * i, part);
+  return llvm::xxHash64(ArrayRef(bytes));
+}
+
 static std::string write(llvm::object::ImageKind image, llvm::object::OffloadKind producer,
                          ArrayRef<std::pair<StringRef, StringRef>> strings, StringRef bytes) {
+  // The container's strings share their ends: no other one ends as the place of the digits does.
+  constexpr StringRef checksumKey = "qdb.checksum", noDigits = "????????????????";
   OffloadBinary::OffloadingImage entry;
   entry.TheImageKind = image;
   entry.TheOffloadKind = producer;
+  entry.StringData["qdb.version"] = bundleVersion;
+  entry.StringData[checksumKey] = noDigits;
   for (auto [key, value] : strings)
     entry.StringData[key] = value;
   entry.Image = llvm::MemoryBuffer::getMemBuffer(bytes, "", /*RequiresNullTerminator=*/false);
   std::string blob = OffloadBinary::write(entry).str().str();
+  // Reading back what was just written cannot fail.
+  StringRef digits = llvm::cantFail(OffloadBinary::create(llvm::MemoryBufferRef(blob, "")))->getString(checksumKey);
+  std::string checksum = llvm::utohexstr(getChecksum(blob, digits), /*LowerCase=*/true, noDigits.size());
+  blob.replace(digits.data() - blob.data(), digits.size(), checksum);
   // Entries follow each other at multiples of the container's alignment.
   blob.resize(llvm::alignTo(blob.size(), OffloadBinary::getAlignment()));
   return blob;
@@ -54,7 +75,6 @@ std::string packVariant(const Target &target, CodeKind kind, StringRef code, Str
   std::string entry = write(row.image, row.producer,
                             {{"triple", row.triple},
                              {"arch", target.chip->name},
-                             {"qdb.version", bundleVersion},
                              {"subgroup_size", size},
                              {"qdb.interface", interface}},
                             code);
@@ -83,8 +103,7 @@ std::string packQIR(ModuleOp module) {
   llvm::raw_string_ostream stream(bytes);
   // Writing bytecode of the current version cannot fail.
   (void)writeBytecodeToFile(*copy, stream);
-  return write(llvm::object::IMG_None, llvm::object::OFK_None, {{"triple", "qir"}, {"qdb.version", bundleVersion}},
-               bytes);
+  return write(llvm::object::IMG_None, llvm::object::OFK_None, {{"triple", "qir"}}, bytes);
 }
 
 } // namespace qd

@@ -1,6 +1,7 @@
 //===- Bundle.h - writing .qdb files ---------------------------------------------------------===//
 //
 // Purpose: packs variants and their QIR into LLVM's OffloadBinary container. The same input gives the same bytes.
+// Each entry has a checksum of its bytes, which the runtime compares.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,7 @@
 namespace qd {
 
 /// Version of the container's keys and of the interface's JSON.
-constexpr const char *bundleVersion = "1";
+constexpr const char *bundleVersion = "2";
 
 /// What a variant's code is.
 enum class CodeKind { PTX, Cubin, HSACO, SPIRV };

@@ -3,6 +3,9 @@
 // blob's start. Fields are copied out, never mapped: a file need not be aligned.
 #include "runtime/Bundle.h"
 
+#include "runtime/Checksum.h"
+
+#include <cstdio>
 #include <cstring>
 
 namespace qd::rt {
@@ -11,7 +14,8 @@ namespace {
 
 constexpr uint8_t magic[4] = {0x10, 0xFF, 0x10, 0xAD};
 constexpr uint32_t containerVersion = 1;
-constexpr std::string_view bundleVersion = "1";
+constexpr const char *checksumKey = "qdb.checksum";
+constexpr size_t checksumDigits = 16;
 constexpr size_t alignment = 8;
 
 struct Header {
@@ -61,6 +65,18 @@ struct Blob {
   }
 };
 
+/// Of an entry whose checksum's digits stand from `at` on, as text: XXH64 of the XXH64 of what stands before the digits
+/// and that of what stands behind them.
+std::string formatChecksum(const Blob &blob, size_t at) {
+  size_t behind = at + checksumDigits;
+  const uint64_t parts[2] = {xxHash64(blob.bytes, at), xxHash64(blob.bytes + behind, blob.size - behind)};
+  uint8_t bytes[sizeof parts];
+  std::memcpy(bytes, parts, sizeof parts);
+  char digits[checksumDigits + 1];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(xxHash64(bytes, sizeof bytes)));
+  return digits;
+}
+
 using Strings = std::map<std::string, std::string>;
 
 Error parseEntry(const Blob &blob, const Header &header, Bundle &bundle) {
@@ -74,36 +90,43 @@ Error parseEntry(const Blob &blob, const Header &header, Bundle &bundle) {
     return fail("its image lies outside it");
 
   Strings strings;
+  uint64_t checksumOffset = 0;
   for (uint64_t i = 0; i < entry.numStrings; ++i) {
     auto record = blob.read<StringRecord>(entry.stringOffset + i * sizeof(StringRecord));
     auto key = blob.string(record.keyOffset);
     auto value = blob.string(record.valueOffset);
     if (!key || !value)
       return fail("string ", i, " lies outside it");
+    if (*key == checksumKey)
+      checksumOffset = record.valueOffset;
     if (!strings.emplace(*key, std::move(*value)).second)
       return fail("it has the key '", *key, "' twice");
   }
+  const std::string triple = strings["triple"], &version = strings["qdb.version"], &checksum = strings[checksumKey];
+  if (triple.empty())
+    return fail("it names no 'triple'");
+  if (version.empty())
+    return fail("it names no 'qdb.version': this offload binary is not a qdc bundle");
+  if (version != bundleVersion)
+    return fail("it is of bundle version ", version, ", this runtime reads version ", bundleVersion);
+  if (checksum.size() != checksumDigits)
+    return fail("its '", checksumKey, "' is '", checksum, "', expected ", checksumDigits, " digits");
+  if (std::string found = formatChecksum(blob, checksumOffset); found != checksum)
+    return fail("it is damaged: its bytes have checksum ", found, ", expected ", checksum);
   if (entry.imageKind > static_cast<uint16_t>(ImageKind::SPIRV))
     return fail("its image kind ", entry.imageKind, " is unknown");
 
   std::vector<uint8_t> image(blob.bytes + entry.imageOffset,
                              blob.bytes + entry.imageOffset + entry.imageSize);
-  Variant variant;
-  variant.triple = strings["triple"];
-  if (variant.triple.empty())
-    return fail("it names no 'triple'");
-  const std::string &version = strings["qdb.version"];
-  if (!version.empty() && version != bundleVersion)
-    return fail("it is of bundle version ", version, ", this runtime reads version ", bundleVersion);
-  if (variant.triple == qirTriple) {
+  if (triple == qirTriple) {
     if (!bundle.qir.empty())
       return fail("it is a second entry of QIR");
     bundle.qir = std::move(image);
     return Error::success();
   }
-  if (version.empty())
-    return fail("it names no 'qdb.version': this offload binary is not a qdc bundle");
 
+  Variant variant;
+  variant.triple = triple;
   variant.kind = static_cast<ImageKind>(entry.imageKind);
   variant.arch = strings["arch"];
   variant.image = std::move(image);
@@ -152,8 +175,10 @@ Expected<Bundle> parseBundle(const uint8_t *bytes, size_t size) {
   return bundle;
 }
 
-std::vector<uint8_t> formatEntry(ImageKind kind, const std::map<std::string, std::string> &strings,
+std::vector<uint8_t> formatEntry(ImageKind kind, const std::map<std::string, std::string> &given,
                                  const std::vector<uint8_t> &image) {
+  Strings strings = given;
+  bool isChecked = strings.emplace(checksumKey, std::string(checksumDigits, '0')).second;
   Header header = {
       {magic[0], magic[1], magic[2], magic[3]}, containerVersion, 0, sizeof(Header), sizeof(EntryRecord)};
   EntryRecord entry = {};
@@ -164,6 +189,7 @@ std::vector<uint8_t> formatEntry(ImageKind kind, const std::map<std::string, std
   uint64_t end = entry.stringOffset + strings.size() * sizeof(StringRecord);
   std::vector<StringRecord> records;
   std::string pool;
+  uint64_t checksumOffset = 0;
   auto place = [&](const std::string &string) {
     uint64_t offset = end + pool.size();
     pool.append(string.c_str(), string.size() + 1);
@@ -172,6 +198,8 @@ std::vector<uint8_t> formatEntry(ImageKind kind, const std::map<std::string, std
   for (const auto &[key, value] : strings) {
     uint64_t keyOffset = place(key);
     records.push_back({keyOffset, place(value)});
+    if (key == checksumKey)
+      checksumOffset = records.back().valueOffset;
   }
   end += pool.size();
   entry.imageOffset = (end + alignment - 1) / alignment * alignment;
@@ -181,11 +209,14 @@ std::vector<uint8_t> formatEntry(ImageKind kind, const std::map<std::string, std
   std::vector<uint8_t> bytes(header.size);
   std::memcpy(bytes.data(), &header, sizeof header);
   std::memcpy(bytes.data() + sizeof header, &entry, sizeof entry);
-  if (!records.empty())
-    std::memcpy(bytes.data() + entry.stringOffset, records.data(), records.size() * sizeof(StringRecord));
+  std::memcpy(bytes.data() + entry.stringOffset, records.data(), records.size() * sizeof(StringRecord));
   std::memcpy(bytes.data() + end - pool.size(), pool.data(), pool.size());
   if (!image.empty())
     std::memcpy(bytes.data() + entry.imageOffset, image.data(), image.size());
+  if (isChecked) {
+    std::string checksum = formatChecksum({bytes.data(), bytes.size()}, checksumOffset);
+    std::memcpy(bytes.data() + checksumOffset, checksum.data(), checksumDigits);
+  }
   return bytes;
 }
 

@@ -1,7 +1,7 @@
 // The .qdb bundle: LLVM OffloadBinary blobs, one entry each, concatenated at 8-byte steps. One entry a
 // variant (target and chip or subgroup size), and one with triple "qir" for the QIR they came from.
 //
-// parseBundle accepts any bytes; every offset and size in what it returns lies inside them.
+// Each entry carries a checksum of all its bytes. parseBundle accepts any bytes; every offset and size in what it returns lies inside them.
 #ifndef QD_RUNTIME_BUNDLE_H
 #define QD_RUNTIME_BUNDLE_H
 
@@ -41,12 +41,15 @@ inline constexpr std::string_view amdgcnTriple = "amdgcn-amd-amdhsa";
 inline constexpr std::string_view vulkanTriple = "spirv64-vulkan";
 inline constexpr std::string_view qirTriple = "qir";
 
+/// What "qdb.version" is in entries that this runtime reads.
+inline constexpr std::string_view bundleVersion = "2";
+
 /// Whether the bytes begin as a bundle does.
 bool isBundle(const uint8_t *bytes, size_t size);
 
 Expected<Bundle> parseBundle(const uint8_t *bytes, size_t size);
 
-/// One entry's blob, for writers and tests; padded to a multiple of 8 bytes.
+/// One entry's blob, for writers and tests; padded to a multiple of 8 bytes. The checksum is added unless it is given.
 std::vector<uint8_t> formatEntry(ImageKind kind, const std::map<std::string, std::string> &strings,
                                  const std::vector<uint8_t> &image);
 

@@ -125,6 +125,20 @@ class Devices(unittest.TestCase):
             except qdc.Error as error:
                 self.assertTrue(str(error))
 
+    def test_damaged(self):
+        """Every byte of what the compiler writes is looked at."""
+        bundle = qdc.compile(kernels.SCALE, "spirv")
+        device = qdc.Device("cpu")
+        for at in range(len(bundle.data)):
+            data = bytearray(bundle.data)
+            data[at] ^= 1 << at % 8
+            with self.subTest(byte=at), self.assertRaises(qdc.Error):
+                device.load(bytes(data))
+        data = bytearray(bundle.data)
+        data[data.index((0x07230203).to_bytes(4, "little")) + 40] ^= 1
+        with self.assertRaisesRegex(qdc.DeviceError, "damaged: its bytes have checksum [0-9a-f]{16}, expected [0-9a-f]{16}$"):
+            device.load(bytes(data))
+
     def test_timing(self):
         x = np.ones(1000, np.float32)
         self.assertGreater(qdc.Device("cpu").load(kernels.SCALE)["scale"](1000, 2, x, grid=8), 0)

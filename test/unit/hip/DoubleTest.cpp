@@ -134,11 +134,12 @@ TEST_F(DoubleTest, CodeObjects) {
     std::vector<uint8_t> bytes = formatEntry(ImageKind::Object,
                                              {{"triple", std::string(amdgcnTriple)},
                                               {"arch", "gfx942"},
-                                              {"qdb.version", "1"},
+                                              {"qdb.version", std::string(bundleVersion)},
                                               {"subgroup_size", "64"},
                                               {"qdb.interface", json}},
                                              good);
-    std::vector<uint8_t> qir = formatEntry(ImageKind::None, {{"triple", "qir"}, {"qdb.version", "1"}}, bundle->qir);
+    std::vector<uint8_t> qir = formatEntry(
+        ImageKind::None, {{"triple", "qir"}, {"qdb.version", std::string(bundleVersion)}}, bundle->qir);
     bytes.insert(bytes.end(), qir.begin(), qir.end());
     control().addBundle(bytes.data(), bytes.size());
     EXPECT_EQ(load(good), 200) << from;

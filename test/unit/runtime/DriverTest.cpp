@@ -108,7 +108,7 @@ TEST_P(DriverTest, BlocksThatWaitForEachOtherRunAtOnce) {
   Program program{formatEntry(GetParam().kind,
                               {{"triple", std::string(GetParam().triple)},
                                {"arch", GetParam().arch},
-                               {"qdb.version", "1"},
+                               {"qdb.version", std::string(bundleVersion)},
                                {"subgroup_size", "32"},
                                {"qdb.interface", interface}},
                               bytesOf("good")),

@@ -74,7 +74,8 @@ TEST_F(HostTest, ABundleRunsFromItsQir) {
   append(program.bytes, sampleEntry(ImageKind::PTX, nvptxTriple, "sm_80", 32, bytesOf("ptx")));
   EXPECT_EQ((*device)->load(program).message(),
             "'<memory>' holds no QIR, which interp runs from; it holds sm_80 PTX");
-  append(program.bytes, formatEntry(ImageKind::None, {{"triple", "qir"}}, bytesOf("good")));
+  append(program.bytes, formatEntry(ImageKind::None,
+                                    {{"triple", "qir"}, {"qdb.version", std::string(bundleVersion)}}, bytesOf("good")));
   EXPECT_TRUE((*device)->load(program));
 }
 

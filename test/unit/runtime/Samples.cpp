@@ -29,7 +29,7 @@ std::vector<uint8_t> sampleEntry(ImageKind kind, std::string_view triple, const 
   return formatEntry(kind,
                      {{"triple", std::string(triple)},
                       {"arch", arch},
-                      {"qdb.version", "1"},
+                      {"qdb.version", std::string(bundleVersion)},
                       {"subgroup_size", std::to_string(subgroupSize)},
                       {"qdb.interface", sampleInterface(subgroupSize)}},
                      image);
