@@ -241,6 +241,78 @@ qd.kernel @corner(%x: !qd.buffer<?x?xf32>, %s: !qd.buffer<i32>) block(1) {
             np.testing.assert_array_equal(x, 32)
 
 
+class Spans(unittest.TestCase):
+    """Arrays with gaps, for kernels that make a view."""
+    text = """\
+qd.kernel @twice(%rows: i32, %columns: i32, %down: i32, %across: i32, %x: !qd.buffer<f32>) block(64) {
+  %m = qd.view %x[0], %rows, %columns strides(%down, %across) : !qd.buffer<f32> to !qd.buffer<?x?xf32>
+  %i = qd.global_thread_id x : i32
+  %r = arith.divui %i, %columns : i32
+  %c = arith.remui %i, %columns : i32
+  %inside = arith.cmpi ult, %r, %rows : i32
+  scf.if %inside {
+    %v = qd.load %m[%r, %c] : !qd.buffer<?x?xf32>
+    %w = arith.addf %v, %v : f32
+    qd.store %w, %m[%r, %c] : !qd.buffer<?x?xf32>
+  }
+  qd.return
+}
+"""
+    picks = (lambda a: a.T, lambda a: a[:, ::3], lambda a: a[1::2, 1::2], lambda a: a, lambda a: a[2:3, ::2], lambda a: a[:0],
+             lambda a: a.T[:1])
+
+    class Lent:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    def test_devices(self):
+        base = np.arange(60, dtype=np.float32).reshape(6, 10)
+        for device in kernels.DEVICES:
+            kernel = qdc.Device(device).load(self.text)["twice"]
+            for number, pick in enumerate(self.picks):
+                for form in (lambda a: a, self.Lent, memoryview):
+                    with self.subTest(device=device, pick=number, form=form):
+                        x, expected = base.copy(), base.copy()
+                        pick(expected)[...] *= 2
+                        part = qdc.span(form(pick(x)))
+                        kernel(*part.shape, *part.strides, part, grid=1)
+                        np.testing.assert_array_equal(x, expected)
+
+    def test_buffers(self):
+        device = qdc.Device("cpu")
+        x = device.upload(np.ones((3, 4), np.float32))
+        part = qdc.span(x)
+        self.assertEqual((part.shape, part.strides), ((3, 4), (4, 1)))
+        device.load(self.text)["twice"](*part.shape, *part.strides, part, grid=1)
+        np.testing.assert_array_equal(x.numpy(), 2)
+
+    def test_refused(self):
+        class Broken:
+            def __init__(self, strides):
+                self.__array_interface__ = {"shape": (2, 3), "typestr": "<f4", "data": (4096, False), "strides": strides}
+
+        x = np.ones((4, 6), np.float32)
+        for value, text in ((x[::-1], "strides (-24, 4) bytes, expected multiples of 4 from 0"),
+                            (np.zeros(5, [("a", "u1"), ("b", "f4")])["b"], "strides (5,) bytes, expected multiples of 4 from 0"),
+                            (3, "expected an array, got int"),
+                            (Broken((4,)), "strides (4,), expected one for each dimension"),
+                            (Broken("ab"), "expected one for each dimension"), (Broken(7), "expected one for each dimension")):
+            with self.subTest(text=text), self.assertRaises(qdc.ArgumentError) as caught:
+                qdc.span(value)
+            self.assertIn(text, str(caught.exception))
+        shown = np.broadcast_to(np.float32(1), (3, 3))
+        self.assertEqual(qdc.span(shown).strides, (0, 0))
+        kernel = qdc.Device("cpu").load(self.text)["twice"]
+        with self.assertRaisesRegex(qdc.ArgumentError, "read-only"):
+            kernel(3, 3, 0, 0, qdc.span(shown), grid=1)
+
+
 class Scalars(unittest.TestCase):
     def test_values(self):
         device = qdc.Device("interp")
@@ -297,7 +369,7 @@ class Arguments(unittest.TestCase):
     def test_arrays(self):
         for value, text in (
                 (self.x.astype(np.float64), "elements are f64, expected f32"), (self.x[::2], "not contiguous"),
-                (np.ones((4, 4), np.float32).T, "not contiguous"), (np.ones(4, ">f4"), "foreign byte order"),
+                (np.ones((4, 6), np.float32).T, r"not contiguous: shape \(6, 4\), strides \(4, 24\) bytes, expected \(16, 4\)"), (np.ones(4, ">f4"), "foreign byte order"),
                 (np.ones(4, complex), "dtype complex128"), (np.array(["a"]), "dtype str"),
                 (np.array([None]), "dtype object"), (np.zeros(3, [("a", "f4")]), "dtype"), (3, "expected an array, got int"),
                 (None, "expected an array, got NoneType"), ([1.0], "expected an array, got list"),

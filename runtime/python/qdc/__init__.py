@@ -21,7 +21,7 @@ _NAMES = {
     "types": ("ArrayType", "ScalarType", "VectorType", "bf16", "buffer", "f16", "f32", "f64", "i1", "i16", "i32", "i64", "i8",
               "private", "shared", "vector"),
     "values": ("Array", "Value"),
-    "arrays": ("View", "view"),
+    "arrays": ("Span", "View", "span", "view"),
     "builder": ("Builder", "Function", "KernelBuilder"),
     "compiler": ("Artifact", "Variant", "compile", "describe_targets", "version"),
     "device": ("Buffer", "Device", "Kernel", "Module", "devices"),
@@ -34,7 +34,7 @@ __all__ = sorted(_PLACES)
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from .arrays import View, view
+    from .arrays import Span, View, span, view
     from .builder import Builder, Function, KernelBuilder
     from .compiler import Artifact, Variant, compile, describe_targets, version
     from .device import Buffer, Device, Kernel, Module, devices

@@ -1,6 +1,6 @@
 """Arrays of others, as memory: NumPy's and whatever else tells where its elements lie. Nothing is copied.
 
-Taken, in this order: `View` (below), buffers of this package, `__cuda_array_interface__` (CuPy, PyTorch on a GPU,
+Taken, in this order: `View` and `Span` (below), buffers of this package, `__cuda_array_interface__` (CuPy, PyTorch on a GPU,
 Numba), `__array_interface__` (NumPy), `__dlpack__` (PyTorch, JAX and others), and Python's buffer protocol
 (array.array, memoryview, bytearray, ctypes).
 """
@@ -24,15 +24,15 @@ _CODES.update(("%sf%d" % (order, size), type) for order in (_NATIVE, "=") for si
 
 
 class Memory:
-    """Elements that stand row by row. `place` is "cpu", "cuda", or "buffer" for a `buffer` of this package; `keep` owns the
-    memory."""
+    """Elements that stand row by row, where `strides` is None, or so many bytes apart by dimension. `place` is "cpu", "cuda",
+    or "buffer" for a `buffer` of this package; `keep` owns the memory."""
 
-    __slots__ = ("address", "shape", "type", "readonly", "place", "keep", "buffer", "stream")
+    __slots__ = ("address", "shape", "type", "readonly", "place", "keep", "buffer", "stream", "strides")
 
     def __init__(self, address: int, shape: Tuple[int, ...], type: ScalarType, readonly: bool, place: str, keep: Any,
-                 buffer: Any = None, stream: Optional[int] = None):
+                 buffer: Any = None, stream: Optional[int] = None, strides: Optional[Tuple[int, ...]] = None):
         self.address, self.shape, self.type, self.readonly = address, shape, type, readonly
-        self.place, self.keep, self.buffer, self.stream = place, keep, buffer, stream
+        self.place, self.keep, self.buffer, self.stream, self.strides = place, keep, buffer, stream, strides
 
     @property
     def count(self) -> int:
@@ -60,16 +60,59 @@ def view(array: Any, type: Any) -> View:
     return View(array, type)
 
 
-def _check_order(shape: Tuple[int, ...], strides: Any, size: int, what: str) -> None:
-    """Row by row, without gaps; strides are in units that `size` is of."""
+class Span:
+    """The memory from an array's first element to its last, gaps included, as a flat array: see `span`."""
+
+    __slots__ = ("shape", "strides", "_memory")
+
+    def __init__(self, memory: Memory):
+        size = memory.type.bytes
+        given = _row_strides(memory.shape, size) if memory.strides is None else memory.strides
+        # Along a dimension of one element nothing is ever skipped.
+        bytes = tuple(stride if extent > 1 else 0 for extent, stride in zip(memory.shape, given))
+        if any(stride < 0 or stride % size for stride in bytes) and memory.count:
+            raise ArgumentError("an array of %s with strides %s bytes, expected multiples of %d from 0" % (
+                memory.type, given, size))
+        self.shape, self.strides = memory.shape, tuple(stride // size for stride in bytes)
+        count = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides)) + 1 if memory.count else 0
+        self._memory = Memory(memory.address, (count,), memory.type, memory.readonly, memory.place, memory.keep,
+                              memory.buffer, memory.stream)
+
+    def _qdc_memory(self) -> Memory:
+        return self._memory
+
+
+def span(array: Any) -> Span:
+    """An array whose elements are not side by side, for a kernel that takes a flat buffer and makes a view of it:
+
+        part = qdc.span(matrix[:, ::2])
+        kernel(*part.shape, *part.strides, part, grid=1)  # qd.view %x[0], %rows, %columns strides(%down, %across)
+
+    `strides` count elements; `shape` is the array's."""
+    return Span(_find(array))
+
+
+def _row_strides(shape: Tuple[int, ...], size: int) -> Tuple[int, ...]:
+    """Of elements that stand row by row without gaps."""
+    strides: List[int] = []
+    for extent in reversed(shape):
+        strides.insert(0, size)
+        size *= extent
+    return tuple(strides)
+
+
+def _gaps(shape: Tuple[int, ...], strides: Any, size: int, unit: int = 1) -> Optional[Tuple[int, ...]]:
+    """Strides in bytes, given in `unit` bytes; None for elements that stand row by row without gaps."""
     if strides is None or 0 in shape:
-        return
-    expected = size
-    for extent, stride in zip(reversed(shape), reversed(tuple(strides))):
-        if extent != 1 and stride != expected:
-            raise ArgumentError("%s is not contiguous: shape %s, strides %s; a contiguous copy can be passed" % (
-                what, tuple(shape), tuple(strides)))
-        expected *= extent
+        return None
+    try:
+        given = tuple(stride.__index__() * unit for stride in strides)
+    except (AttributeError, TypeError):
+        given = ()
+    if len(given) != len(shape):
+        raise ArgumentError("an array of shape %s with strides %r, expected one for each dimension" % (shape, strides))
+    ordered = all(extent == 1 or a == b for extent, a, b in zip(shape, given, _row_strides(shape, size)))
+    return None if ordered else given
 
 
 def _type_of(typestr: Any, array: Any) -> ScalarType:
@@ -88,7 +131,6 @@ def _type_of(typestr: Any, array: Any) -> ScalarType:
 
 
 def _of_interface(interface: Any, array: Any, place: str) -> Memory:
-    what = "the array"
     try:
         shape = tuple(int(extent) for extent in interface["shape"])
         address, readonly = interface["data"]
@@ -102,10 +144,10 @@ def _of_interface(interface: Any, array: Any, place: str) -> Memory:
     if any(extent < 0 for extent in shape):
         raise ArgumentError("an array of negative shape %s" % (shape,))
     type = _type_of(typestr, array)
-    _check_order(shape, strides, type.bytes, what)
     if address == 0 and 0 not in shape:
         raise ArgumentError("an array without memory")
-    return Memory(address, shape, type, bool(readonly), place, (array, interface), stream=interface.get("stream"))
+    return Memory(address, shape, type, bool(readonly), place, (array, interface), stream=interface.get("stream"),
+                  strides=_gaps(shape, strides, type.bytes))
 
 
 # ---- DLPack -----------------------------------------------------------------------------------------------------
@@ -220,9 +262,9 @@ def _of_dlpack(array: Any) -> Memory:
         raise ArgumentError("a DLPack tensor of type code %d, %d bits, %d lanes, which no type here is" % (
             tensor.code, tensor.bits, tensor.lanes))
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    _check_order(shape, [tensor.strides[i] for i in range(tensor.ndim)] if tensor.strides else None, 1, "the tensor")
+    strides = [tensor.strides[i] for i in range(tensor.ndim)] if tensor.strides else None
     return Memory((tensor.data or 0) + tensor.offset, shape, type, readonly, place, (array, capsule),
-                  stream=stream)
+                  stream=stream, strides=_gaps(shape, strides, type.bytes, type.bytes))
 
 
 # ---- Python's buffer protocol -----------------------------------------------------------------------------------
@@ -240,7 +282,7 @@ class _Held:
         self.raw = _PyBuffer()
         get = c.pythonapi.PyObject_GetBuffer
         get.restype, get.argtypes = c.c_int, [c.py_object, c.POINTER(_PyBuffer), c.c_int]
-        get(owner, c.byref(self.raw), 0)  # PyBUF_SIMPLE; raises what goes wrong
+        get(owner, c.byref(self.raw), 0x18)  # PyBUF_STRIDES; raises what goes wrong
         self.release = c.pythonapi.PyBuffer_Release
         self.release.restype, self.release.argtypes = None, [c.POINTER(_PyBuffer)]
 
@@ -269,21 +311,29 @@ def _of_buffer(array: Any) -> Memory:
             raise ArgumentError("%s holds elements of format '%s', which no type here is" % (
                 array.__class__.__name__, shown.format))
         shape, readonly = tuple(shown.shape or ()), shown.readonly
-        if not shown.c_contiguous:
-            raise ArgumentError("the buffer is not contiguous: shape %s, strides %s; a contiguous copy can be passed" %
-                                (shape, shown.strides))
+        strides = _gaps(shape, shown.strides, shown.itemsize)
     try:
         held = _Held(array)
     except (TypeError, BufferError, ValueError) as error:
         raise ArgumentError("%s gives no memory (%s)" % (array.__class__.__name__, error)) from None
-    return Memory(held.raw.buf or 0, shape, type, readonly, "cpu", (array, held))
+    return Memory(held.raw.buf or 0, shape, type, readonly, "cpu", (array, held), strides=strides)
 
 
 def memory_of(array: Any) -> Memory:
-    """Where an array's elements lie. Raises ArgumentError for what is no array, has gaps or is of a type that QIR has
-    not."""
+    """Where an array's elements lie, row by row. Raises ArgumentError for what is no array, has gaps or is of a type that
+    QIR has not."""
+    memory = _find(array)
+    if memory.strides is not None:
+        raise ArgumentError("the array is not contiguous: shape %s, strides %s bytes, expected %s; a contiguous copy can be "
+                            "passed, and kernels that make a view take qdc.span(array)" % (
+                                memory.shape, memory.strides, _row_strides(memory.shape, memory.type.bytes)))
+    return memory
+
+
+def _find(array: Any) -> Memory:
+    """Where an array's elements lie, with gaps or without."""
     if isinstance(array, View):
-        memory = memory_of(array.array)
+        memory = _find(array.array)
         if memory.type.bytes != array.type.bytes:
             raise ArgumentError("elements of %s cannot be read as %s: %d bytes against %d" % (
                 memory.type, array.type, memory.type.bytes, array.type.bytes))
