@@ -2,11 +2,39 @@
 #include "runtime/CApi.h"
 
 #include <cstring>
+#include <iterator>
 
 using namespace qd::rt;
 using namespace qd::rt::capi;
 
 namespace qd::rt::capi {
+
+namespace {
+
+/// A field that an argument of this kind does not use and has set: "has 'offset' 8, expected 0 in a scalar"; or "".
+std::string findUnused(const qdrtArgument &given, uint32_t rank) {
+  bool isScalar = given.kind == QDRT_SCALAR, isBuffer = given.kind == QDRT_BUFFER;
+  const char *kind = isScalar ? "a scalar" : isBuffer ? "a buffer" : "a pointer";
+  auto describe = [&](const std::string &field, auto value) {
+    return text("has '", field, "' ", value, ", expected 0 in ", kind);
+  };
+  if (isScalar && given.rank)
+    return describe("rank", given.rank);
+  for (uint32_t i = rank; i < std::size(given.extents); ++i)
+    if (given.extents[i])
+      return describe(text("extents[", i, "]"), given.extents[i]) + (isScalar ? "" : text(" of rank ", rank));
+  if (!isScalar && given.bits)
+    return describe("bits", given.bits);
+  if (!isBuffer && given.buffer)
+    return text("has a 'buffer', expected null in ", kind);
+  if (!isBuffer && given.offset)
+    return describe("offset", given.offset);
+  if (given.kind != QDRT_POINTER && given.pointer)
+    return text("has a 'pointer', expected null in ", kind);
+  return "";
+}
+
+} // namespace
 
 Expected<Argument> readArgument(const qdrtArgument &given, std::shared_ptr<BufferState> &buffer) {
   buffer = nullptr;
@@ -17,23 +45,24 @@ Expected<Argument> readArgument(const qdrtArgument &given, std::shared_ptr<Buffe
     return fail("has reserved fields that are not 0");
   if (given.lanes > mostLanes)
     return fail("has elements of ", given.lanes, " lanes, expected at most ", mostLanes);
+  if (given.kind != QDRT_SCALAR && given.kind != QDRT_BUFFER && given.kind != QDRT_POINTER)
+    return fail("has kind ", given.kind, ", expected QDRT_SCALAR, QDRT_BUFFER or QDRT_POINTER");
+  if (given.kind != QDRT_SCALAR && given.rank > mostRank)
+    return fail("has ", given.rank, " dimensions, expected at most ", mostRank);
+  uint32_t rank = given.kind == QDRT_SCALAR ? 0 : given.rank ? given.rank : 1;
+  if (std::string unused = findUnused(given, rank); !unused.empty())
+    return fail(unused);
   ElementType type{static_cast<ScalarType>(given.type), given.lanes ? given.lanes : 1};
   if (given.kind == QDRT_SCALAR) {
     Argument argument = Argument::scalar(type.scalar, given.bits);
     argument.type = type;
     return argument;
   }
-  if (given.kind != QDRT_BUFFER && given.kind != QDRT_POINTER)
-    return fail("has kind ", given.kind, ", expected QDRT_SCALAR, QDRT_BUFFER or QDRT_POINTER");
-  if (given.rank > mostRank)
-    return fail("has ", given.rank, " dimensions, expected at most ", mostRank);
   Argument argument;
   argument.kind = Parameter::Kind::Buffer;
   argument.type = type;
-  argument.setShape(given.extents, given.rank ? given.rank : 1);
+  argument.setShape(given.extents, rank);
   if (given.kind == QDRT_POINTER) {
-    if (given.offset)
-      return fail("is a pointer with an offset of ", given.offset, " bytes, expected 0");
     argument.address = reinterpret_cast<uint64_t>(given.pointer);
     return argument;
   }

@@ -215,7 +215,8 @@ enum {
   QDRT_F64 = 8
 };
 
-/* An argument with its type, which must be the parameter's. All that is not used is 0. */
+/* An argument with its type, which must be the parameter's. Fields that its kind and rank do not use are 0; others
+ * are QDRT_INVALID. */
 typedef struct qdrtArgument {
   uint32_t kind;       /* QDRT_SCALAR, QDRT_BUFFER or QDRT_POINTER */
   uint32_t type;       /* QDRT_I1 to QDRT_F64: of the scalar, or of a buffer's elements */

@@ -182,6 +182,13 @@ class Buffers(unittest.TestCase):
         x.upload(np.full((2, 3), 9, np.int32))
         np.testing.assert_array_equal(seen, 9)
         self.assertFalse(hasattr(x, "__cuda_array_interface__"))
+        # Arrays of more dimensions than buffers have are rows for buffers of one.
+        x = device.upload(np.arange(16, dtype=np.float32).reshape(2, 2, 2, 2))
+        device.load(kernels.SCALE)["scale"](16, 2, x, grid=1)
+        np.testing.assert_array_equal(x.numpy(), 2 * np.arange(16).reshape(2, 2, 2, 2))
+        cube = device.load("qd.kernel @cube(%x: !qd.buffer<?x?x?xf32>) block(1) {\n  qd.return\n}")["cube"]
+        with self.assertRaisesRegex(qdc.ArgumentError, r"shape \(2, 2, 2, 2\), expected 3 dimensions"):
+            cube(device.allocate((2, 2, 2, 2), "f32"), grid=1)
         scalar = device.upload(np.array(5, np.int64))
         self.assertEqual(5, scalar.numpy())
 

@@ -169,9 +169,13 @@ Error runLaunch(Device &device, Module &module, const Options &options) {
   auto inputs = bindArguments(**kernel, options.arguments);
   if (!inputs)
     return inputs.error();
-  for (const Assignment &output : options.outputs)
-    if (auto parameter = findBuffer(**kernel, "-out", output.name); !parameter)
+  for (const Assignment &output : options.outputs) {
+    auto parameter = findBuffer(**kernel, "-out", output.name);
+    if (!parameter)
       return parameter.error();
+    if (!(*parameter)->mayBeWritten())
+      return fail("-out: ", argumentOf(**kernel, output.name), " is readonly, expected one that the kernel may write");
+  }
   std::vector<Expectation> expectations;
   for (const Assignment &expected : options.expectations) {
     auto parameter = findBuffer(**kernel, "-expect", expected.name);

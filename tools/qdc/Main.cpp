@@ -60,7 +60,7 @@ struct Options {
                               cl::cat(category)};
   cl::opt<bool> dependencies{"MD", cl::desc("Also write a dependency file beside the output (.d)"),
                              cl::cat(category)};
-  cl::opt<std::string> level{"O", cl::Prefix, cl::value_desc("LEVEL"), cl::init("2"),
+  cl::opt<std::string> level{"O", cl::Prefix, cl::ValueOptional, cl::value_desc("LEVEL"), cl::init("2"),
                              cl::desc("Optimisation level, -O0 to -O3 (default -O2)"), cl::cat(category)};
   cl::opt<bool> stripQir{"strip-qir", cl::desc("Leave the QIR out of a bundle"), cl::cat(category)};
   cl::opt<std::string> divergent{"divergent", cl::value_desc("error|warn|allow"), cl::init("error"),

@@ -123,7 +123,8 @@ class Device(_library.Owner):
             return Module(self, handle)
 
     def allocate(self, shape: Any, dtype: Any = "i8") -> Buffer:
-        """Memory of the device for so many elements, of any content: `allocate(1000, "f32")`, `allocate((3, 4), "i32")`."""
+        """Memory of the device for so many elements, of any content: `allocate(1000, "f32")`, `allocate((3, 4), "i32")`. A shape
+        has any number of dimensions, as arrays have."""
         extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         extents = tuple(_library.unsigned(extent, "an extent", 2**62) for extent in extents)
         return Buffer(self, extents, scalar_type(dtype))
@@ -415,7 +416,7 @@ class Kernel(_library.OfProcess):
             return None
         memory, shape = value
         slot.lanes, slot.rank = parameter.lanes if parameter.lanes > 1 else 0, parameter.rank
-        slot.extents = tuple(shape) + (1,) * (3 - len(shape))
+        slot.extents = tuple(shape) + (0,) * (3 - len(shape))
         return memory
 
     def put_in_place(self, slot: Any, memory: Memory) -> bool:

@@ -136,6 +136,7 @@ TEST_F(CApiTest, WrongArguments) {
             "argument 'x' of kernel 'scale' begins at an address that is no multiple of 4 bytes");
   bad = array;
   bad.kind = QDRT_POINTER;
+  bad.buffer = nullptr;
   EXPECT_EQ(launch({bad, array, two}), "argument 'x' of kernel 'scale' is given as 2 elements at a null pointer");
   bad.pointer = &bad;
   bad.extents[0] = -5;
@@ -160,6 +161,47 @@ TEST_F(CApiTest, WrongArguments) {
   EXPECT_EQ(valuesOf(foreign), (std::vector<float>{1, 2}));
   qdrtBufferFree(foreign);
   qdrtDeviceClose(other);
+  qdrtBufferFree(x);
+}
+
+TEST_F(CApiTest, FieldsWithoutAMeaningAreZero) {
+  qdrtBuffer x = bufferOf({1, 2});
+  float memory[2] = {1, 2};
+  const qdrtArgument array = qdrtArray(x, QDRT_F32, 2), two = qdrtScalarF32(2);
+  qdrtArgument pointer = array;
+  pointer.kind = QDRT_POINTER;
+  pointer.buffer = nullptr;
+  pointer.pointer = memory;
+  auto launch = [&](const qdrtArgument &first, const qdrtArgument &last) {
+    const qdrtArgument arguments[] = {first, array, last};
+    return qdrtLaunch(scale, oneBlock, arguments, 3, nullptr) ? std::string(qdrtErrorText()) : std::string();
+  };
+  EXPECT_EQ(launch(pointer, two), "");
+  auto changed = [](qdrtArgument argument, auto change) {
+    change(argument);
+    return argument;
+  };
+  using A = qdrtArgument &;
+  const std::string ofX = "argument 'x' of kernel 'scale' ", ofA = "argument 'a' of kernel 'scale' ";
+  EXPECT_EQ(launch(array, changed(two, [](A a) { a.rank = 1; })), ofA + "has 'rank' 1, expected 0 in a scalar");
+  EXPECT_EQ(launch(array, changed(two, [](A a) { a.extents[0] = -2; })),
+            ofA + "has 'extents[0]' -2, expected 0 in a scalar");
+  EXPECT_EQ(launch(array, changed(two, [&](A a) { a.buffer = x; })),
+            ofA + "has a 'buffer', expected null in a scalar");
+  EXPECT_EQ(launch(array, changed(two, [](A a) { a.offset = 4; })), ofA + "has 'offset' 4, expected 0 in a scalar");
+  EXPECT_EQ(launch(array, changed(two, [&](A a) { a.pointer = memory; })),
+            ofA + "has a 'pointer', expected null in a scalar");
+  EXPECT_EQ(launch(array, changed(two, [](A a) { a.reserved[1] = 1; })), ofA + "has reserved fields that are not 0");
+  EXPECT_EQ(launch(changed(array, [](A a) { a.extents[1] = 1; }), two),
+            ofX + "has 'extents[1]' 1, expected 0 in a buffer of rank 1");
+  EXPECT_EQ(launch(changed(array, [](A a) { a.rank = 2, a.extents[1] = 1, a.extents[2] = 7; }), two),
+            ofX + "has 'extents[2]' 7, expected 0 in a buffer of rank 2");
+  EXPECT_EQ(launch(changed(array, [](A a) { a.bits = 3; }), two), ofX + "has 'bits' 3, expected 0 in a buffer");
+  EXPECT_EQ(launch(changed(array, [&](A a) { a.pointer = memory; }), two),
+            ofX + "has a 'pointer', expected null in a buffer");
+  EXPECT_EQ(launch(changed(pointer, [](A a) { a.offset = 4; }), two), ofX + "has 'offset' 4, expected 0 in a pointer");
+  EXPECT_EQ(launch(changed(pointer, [&](A a) { a.buffer = x; }), two),
+            ofX + "has a 'buffer', expected null in a pointer");
   qdrtBufferFree(x);
 }
 

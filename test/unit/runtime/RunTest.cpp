@@ -91,6 +91,8 @@ TEST_F(RunTest, TimesFurtherRuns) {
 TEST_F(RunTest, NamesAreCheckedBeforeTheLaunch) {
   EXPECT_EQ(runWith({"x=1", "y=1", "a=1", "-out", "z=f.npy"}),
             "-out: kernel 'scale' has no argument 'z'; there is x, y");
+  EXPECT_EQ(runWith({"x=1", "y=1", "a=1", "-out", "x=f.npy"}),
+            "-out: argument 'x' of kernel 'scale' is readonly, expected one that the kernel may write");
   EXPECT_EQ(runWith({"x=1", "y=1", "a=1", "-expect", "a=1"}),
             "-expect: argument 'a' of kernel 'scale' is a scalar, expected a buffer");
   EXPECT_EQ(runWith({"x=1", "y=1", "a=1", "-kernel=scal"}),
