@@ -247,11 +247,13 @@ KERNEL = """qd.kernel @{name}({arguments}, %y: !qd.buffer<{result}>) block(64) {
 
 
 def make(name, op, types, result, reference, inputs, zero_sign=True):
-    """One case: every row of the inputs is a thread; rows whose result is poison are left out."""
+    """One case: every row of the inputs is a thread; rows whose result is poison are left out, and those with
+    subnormals that are not to be made."""
     expected, defined = reference(types[0], *inputs)
-    if defined is not True:
-        inputs = [values[defined] for values in inputs]
-        expected = expected[defined]
+    defined = defined & ~scalars.is_flushed(result, expected, is_result=True)
+    for type, values in zip(types, inputs):
+        defined &= ~scalars.is_flushed(type, values)
+    inputs, expected = [values[defined] for values in inputs], expected[defined]
     rows = len(expected) // 64 * 64
     if len(expected) < 64:  # a few rows again and again
         repeats = -(-64 // len(expected))

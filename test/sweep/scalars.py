@@ -80,11 +80,12 @@ def nearest(type, exact):
 without_subnormals = set()
 
 
-def is_flushed(type, values):
-    """Where a value would be a subnormal that is not to be made."""
+def is_flushed(type, values, is_result=False):
+    """Where a value would be a subnormal that is not to be made; or a result that was one before it was rounded."""
     if type not in without_subnormals:
         return np.zeros(np.shape(values), np.bool_)
-    return (values != 0) & (np.abs(values) < 2.0 ** FORMATS[type][1])
+    normal = 2.0 ** FORMATS[type][1]
+    return (values != 0) & ((np.abs(values) < normal) | (is_result & (np.abs(values) == normal)))
 
 
 def edges(type):

@@ -2,13 +2,16 @@
 """Every op on every type, tile and subgroup size, on every executor, against NumPy references.
 
 usage: sweep.py --bin FOLDER [--all] [--only LIST] [--ops LIST] [--sample N] [--programs N] [--seed N] [--jobs N]
-                [--journal FILE] [--show NAME] [--venv FOLDER] [-v]
+                [--no-subnormals TYPES] [--journal FILE] [--show NAME] [--venv FOLDER] [-v]
 
 The quick run takes a subset in which every two of op, types, tile, block shape and executor meet; --all takes
 everything, with --sample N one in N. --only names executors as run.py does, --ops beginnings of op names. --programs
 is how many random programs each executor runs beside (programs.py). --show prints the kernel of that name.
 A kernel that an executor refuses, but for what report.py knows, is a failure as a wrong result, a crash or a failed
-launch is one. --all ends with a table by op and executor. --journal writes down the results of each part as it ends;
+launch is one. --all ends with a table by op and executor. --no-subnormals leaves out
+operands and results that are subnormal, of the types named, on all executors: devices of Vulkan may take them for
+zeros, and NVIDIA's do for f32, and so for bf16, which is computed in it (f32,bf16). Random programs stay as they are;
+their floats are of middling size. --journal writes down the results of each part as it ends;
 a run with the journal of one that was stopped takes them from there, if it is of the same library and cases.
 """
 import argparse
@@ -33,6 +36,7 @@ import cases  # noqa: E402
 import executors  # noqa: E402
 import pairwise  # noqa: E402
 import report  # noqa: E402
+import scalars  # noqa: E402
 import subgroup  # noqa: E402
 
 BATCH = 24  # kernels a module
@@ -133,10 +137,10 @@ def run_chunk(settings, chunk):
 class Journal:
     """The parts that are done, one JSON line each after a line that says of what."""
 
-    def __init__(self, path, library, parts):
-        with open(library, "rb") as file:
+    def __init__(self, path, settings, parts):
+        with open(settings["library"], "rb") as file:
             digest = hashlib.sha256(file.read())
-        digest.update(repr(parts).encode())
+        digest.update(repr((parts, settings["no_subnormals"])).encode())
         head = {"of": digest.hexdigest(), "parts": len(parts)}
         self.done, lines = {}, []
         if os.path.exists(path):
@@ -156,7 +160,7 @@ class Journal:
 
 
 def run_parts(options, settings, parts):
-    journal = Journal(options.journal, settings["library"], parts) if options.journal else None
+    journal = Journal(options.journal, settings, parts) if options.journal else None
 
     def run(number):
         if journal and number in journal.done:
@@ -190,11 +194,16 @@ def main():
     parser.add_argument("--programs", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--no-subnormals", default="")
     parser.add_argument("--journal")
     parser.add_argument("--show")
     parser.add_argument("--venv")
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
+    no_subnormals = sorted(set(filter(None, options.no_subnormals.split(","))))
+    if not set(no_subnormals) <= set(scalars.FORMATS):
+        parser.error("--no-subnormals=%s: expected types of %s" % (options.no_subnormals, ", ".join(scalars.FORMATS)))
+    scalars.without_subnormals.update(no_subnormals)
     if options.programs is None:
         options.programs = 0 if options.ops else 200 if options.all else 20
     binaries = os.path.abspath(options.bin)
@@ -214,7 +223,8 @@ def main():
         sys.exit("no cases for " + ", ".join(sorted(subgroup.missing())))
     start = time.time()
     with tempfile.TemporaryDirectory(prefix="qdc-sweep-") as folder:
-        settings = {"library": library, "qdc_run": qdc_run, "seed": options.seed, "folder": folder}
+        settings = {"library": library, "qdc_run": qdc_run, "seed": options.seed, "folder": folder,
+                    "no_subnormals": no_subnormals}
         results = run_parts(options, settings, list(chunks(choose_units(options, present))))
     results = [r for r in results if r.status != "none"]
     ok = report.print_report(results, options.all, options.verbose)

@@ -1,6 +1,7 @@
 """Builds cases and runs them on executors in this process, which a crash may end: results go out line by line.
 
-usage: worker.py JOB.pickle   (a dictionary: library, qdc_run, folder, seed, batch, units: (number, executor, item))
+usage: worker.py JOB.pickle   (a dictionary: library, qdc_run, folder, seed, batch, no_subnormals, units: (number, executor,
+item))
 
 Lines are JSON: [number, status, case name, text] for a result, [null, "loading"|"running", numbers] for what is next.
 """
@@ -15,6 +16,7 @@ import cases  # noqa: E402
 import compare  # noqa: E402
 import host  # noqa: E402
 import launches  # noqa: E402
+import scalars  # noqa: E402
 
 # Seconds that a module may take to load, or a launch to run: a hanging one ends the process.
 PATIENCE = 120
@@ -85,6 +87,7 @@ class Worker:
 def main():
     with open(sys.argv[1], "rb") as file:
         job = pickle.load(file)
+    scalars.without_subnormals.update(job["no_subnormals"])
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     Worker(job).run()
 
