@@ -125,6 +125,7 @@ class Table(unittest.TestCase):
         a, b = k.block.radix_sort(rank, values=(v,), descending=True, unsigned=True, begin=0, end=8)
         low, high = k.unpack_bits(k.pack_bits(a < 3, b < 1.0), 2)
         k.print_("{} of 100% \"{{}}\"\n", a, where=low)
+        k.print_("{} and {}", a, k.vector(1.0, 2.5))
         k.assert_(high | low | (i >= 0), "häufig")
         sine, cosine = k.math.sincos(v)
         k.x[3] = k.cast(k.math.clampf(sine, cosine, 1.0), qdc.i32)

@@ -272,7 +272,7 @@ class OpCalls:
         return self.emit("math.clampf %s to [%s, %s] : %s" % (a.text, low.text, high.text, a.type), a.type)
 
     def print_(self, format: str, *values: Any, where: Any = None) -> None:
-        """Each thread prints a line; each {} stands for a value."""
+        """Each thread prints a line; each {} stands for a value, vectors as [1, 2]."""
         operands = [self.value(v) for v in values]
         self.emit("qd.print %s%s%s%s" % (
             quote(format), "".join(", " + v.text for v in operands),
