@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Packs the execution tests for a machine that has a GPU but no compiler.
 
-usage: remote.py BIN FOLDER [TARGETS]
+usage: remote.py [--launches N] BIN FOLDER [TARGETS]
 
 Compiles every kernel file with a `RUN: %run` line to a bundle (TARGETS, by default nvptx:sm_90,spirv@32) and writes
 FOLDER: qdc-run, the bundles, and `run.sh DEVICE...`, which runs them all on each device (cuda, vulkan, hip) and ends
-with `N passed, N failed`. A test whose kernels a target refuses is left out for that target, and listed.
+with `N passed, N failed`. Each test launches N (100) times and compares each time. A test whose kernels a target refuses is left out for that target, and listed.
 """
+import argparse
 import glob
 import os
 import re
@@ -28,7 +29,7 @@ echo "$(grep -c '^PASSED' results) passed, $(grep -c '^FAILED' results) failed"
 
 # Runs one test, a line of shell. A kernel that hangs ends with its process.
 ONE = """#!/bin/sh
-if output=$(timeout -k 5 60 sh -c "$1" 2>&1); then echo "PASSED: $1"
+if output=$(timeout -k 5 120 sh -c "$1" 2>&1); then echo "PASSED: $1"
 else echo "FAILED: $1: exit status $?
 $output"; fi
 """
@@ -39,13 +40,15 @@ FOLDERS = ["test/ops", "test/faults", "test/launch", "docs/examples"]
 
 
 def run_lines(path):
-    """The arguments of each `%run` line, with the options that choose executors apart."""
+    """The arguments of each `%run` line, with the options that choose executors and what it sets for them ("env") apart."""
     with open(path) as file:
         text = re.sub(r"\\\n\s*//\s*RUN:\s*", "", file.read())
-    for line in re.findall(r"RUN:\s*(?:env \S+ )?%run\s+(.*)", text):
+    for env, line in re.findall(r"RUN:\s*(?:env (\S+) )?%run\s+(.*)", text):
         words = shlex.split(re.sub(r"(--(?:sizes|only|except))\s+", r"\1=", line))
-        chosen = dict(word[2:].split("=", 1) for word in words if re.match(r"--(sizes|only|except)=", word))
-        arguments = [w for w in words if w != "%s" and not re.match(r"--(sizes|only|except)=", w)]
+        chosen = dict(word[2:].split("=", 1) for word in words if re.match(r"--(sizes|only|except|launches)=", word))
+        if env:
+            chosen["env"] = env
+        arguments = [w for w in words if w != "%s" and not re.match(r"--(sizes|only|except|launches)=", w)]
         yield chosen, arguments
 
 
@@ -78,8 +81,13 @@ def compile_bundle(qdc, path, targets, options, bundle):
 
 
 def main():
-    binaries, folder = sys.argv[1:3]
-    targets = sys.argv[3] if len(sys.argv) > 3 else "nvptx:sm_90,spirv@32"
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--launches", type=int, default=100)
+    parser.add_argument("binaries")
+    parser.add_argument("folder")
+    parser.add_argument("targets", nargs="?", default="nvptx:sm_90,spirv@32")
+    options = parser.parse_args()
+    binaries, folder, targets = options.binaries, options.folder, options.targets
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
     os.makedirs(folder, exist_ok=True)
     shutil.copy(os.path.join(binaries, "qdc-run"), folder)
@@ -99,7 +107,7 @@ def main():
                     print("left out: %s for %s" % (name, refusal))
             for device in LANES:
                 if applies(chosen, device) and any(t.startswith(BACKENDS[device]) for t in bundles[name]):
-                    words = ["./qdc-run", name, "-device=" + device] + [w for w in arguments if w not in blocks]
+                    words = ["./qdc-run", name, "-device=" + device, "--repeat=%d" % options.launches] + [w for w in arguments if w not in blocks]
                     commands[device].append(" ".join(map(shlex.quote, words)))
     for device, lines in commands.items():
         with open(os.path.join(folder, "tests." + device), "w") as file:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs a kernel on every executor present, and says which of them failed.
 
-usage: run.py [--qdc-run PROGRAM] [--only LIST] [--except LIST] [--sizes LIST] FILE.qir ARGS...
+usage: run.py [--qdc-run PROGRAM] [--launches N] [--only LIST] [--except LIST] [--sizes LIST] FILE.qir ARGS...
 
 ARGS are qdc-run's own (-grid=, NAME=VALUE, -expect ...). A LIST has commas: executors by family (sim), device
 (sim:gfx1100) or both device and size (sim:gfx1100@64); sizes are lanes of a subgroup. An executor that the lists
-leave out is not run; one that is absent here is reported as absent.
+leave out is not run; one that is absent here is reported as absent. With --launches each executor's process launches N
+times, with the inputs restored, and compares each time.
 """
 import argparse
 import os
@@ -21,10 +22,11 @@ def parse():
     parser.add_argument("--only", default="")
     parser.add_argument("--except", dest="leave_out", default="")
     parser.add_argument("--sizes", default="")
+    parser.add_argument("--launches", type=int, default=1)
     options, arguments = parser.parse_known_args()
     if not any(word.startswith("-expect") or word.startswith("--expect") for word in arguments):
         parser.error("expected at least one -expect: a run that compares nothing shows nothing")
-    return options, arguments
+    return options, arguments + (["--repeat=%d" % options.launches] if options.launches != 1 else [])
 
 
 def names(executor):
@@ -39,14 +41,14 @@ def choose(options, present):
             if (not only or names(e) & only) and not names(e) & leave_out and (not sizes or e.size in sizes)]
 
 
-def run(qdc_run, executor, arguments):
+def run(qdc_run, executor, arguments, time_limit=120):
     """The failure's text, or None."""
     command = [qdc_run, "-device=" + executor.device] + list(executor.options) + arguments
     try:
-        done = subprocess.run(command, env={**os.environ, **executor.env}, timeout=120, stdout=subprocess.PIPE,
+        done = subprocess.run(command, env={**os.environ, **executor.env}, timeout=time_limit, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, universal_newlines=True, errors="replace")
     except subprocess.TimeoutExpired:
-        return "still running after 120 s"
+        return "still running after %d s" % time_limit
     if done.returncode == 0:
         return None
     if done.returncode < 0:

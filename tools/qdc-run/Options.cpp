@@ -119,6 +119,13 @@ const OptionRow optionTable[] = {
          return fail("--time: ", value, " runs, expected 1 to 1000000");
        return error;
      }},
+    {"repeat", OptionRow::Required, false,
+     [](Options &o, const std::string &value) {
+       Error error = setNumber("--repeat", value, o.repeats);
+       if (!error && (o.repeats == 0 || o.repeats > 1000000))
+         return fail("--repeat: ", value, " launches, expected 1 to 1000000");
+       return error;
+     }},
     {"launches", OptionRow::Required, false,
      [](Options &o, const std::string &value) {
        if (value.empty())
@@ -323,6 +330,8 @@ what comes out:
                         y=VALUE:tol=1e-6 lets each element differ by 1e-6 * max(1, |expected|), and
                         y=VALUE:any-zero takes -0 for +0
   --print=all|none      prints all values of all written buffers, or nothing
+  --repeat=N            launches N times (each launch of a list, too), always with the inputs as given, and
+                        compares each time; what is printed and written is of the last one
   --time[=RUNS]         the device's time of RUNS (10) further runs: median, least and most
 
 Exit status: 0 on success, 1 when something failed or differed, 2 for a wrong command line.

@@ -25,6 +25,8 @@ struct Options {
   std::vector<Assignment> outputs;
   std::vector<Assignment> expectations;
   Print print = Print::Default;
+  /// How often each launch is carried out and compared.
+  unsigned repeats = 1;
   /// Timed runs; 0 for none.
   unsigned timedRuns = 0;
   bool help = false;

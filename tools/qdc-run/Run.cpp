@@ -61,16 +61,23 @@ std::string duration(double seconds) {
   return line;
 }
 
+/// Gives the buffers that the kernel may write the contents that they had before it; those that it does not read only where
+/// `all`.
+Error restore(const std::vector<Argument> &arguments, const std::vector<BoundArgument> &inputs, bool all) {
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (inputs[i].parameter->mayBeWritten() && (all || inputs[i].parameter->access == Access::ReadWrite))
+      if (Error error = arguments[i].memory->upload(inputs[i].array.data.data(), inputs[i].array.data.size()))
+        return error;
+  return Error::success();
+}
+
 /// Launches some more times, each with the inputs that the first run had.
 Error measure(unsigned runs, Module &module, const Kernel &kernel, Grid grid,
               const std::vector<Argument> &arguments, const std::vector<BoundArgument> &inputs) {
   std::vector<double> times;
   for (unsigned i = 0; i < runs; ++i) {
-    for (size_t j = 0; j < arguments.size(); ++j)
-      if (inputs[j].parameter->mayBeWritten() && inputs[j].parameter->access == Access::ReadWrite)
-        if (Error error =
-                arguments[j].memory->upload(inputs[j].array.data.data(), inputs[j].array.data.size()))
-          return error;
+    if (Error error = restore(arguments, inputs, /*all=*/false))
+      return error;
     auto seconds = module.launch(kernel.name, grid, arguments);
     if (!seconds)
       return seconds.error();
@@ -205,25 +212,43 @@ Error runLaunch(Device &device, Module &module, const Options &options) {
     arguments.push_back(Argument::buffer(**buffer, input.parameter->type, *extents));
     buffers.push_back(std::move(*buffer));
   }
-  auto seconds = module.launch((*kernel)->name, options.grid, arguments);
-  if (!seconds)
-    return seconds.error();
-
-  // Results are those of this first run. A readonly buffer is never read back.
   std::vector<Array> results;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    results.push_back((*inputs)[i].array);
-    if ((*inputs)[i].parameter->mayBeWritten())
-      if (Error error = arguments[i].memory->download(results[i].data.data(), results[i].data.size()))
+  for (const BoundArgument &input : *inputs)
+    results.push_back(input.array);
+  auto resultOf = [&](const std::string &name) -> const Array & {
+    return results[static_cast<size_t>((*kernel)->find(name) - (*kernel)->parameters.data())];
+  };
+  auto compare = [&]() -> Error {
+    for (const Expectation &expectation : expectations)
+      if (Error error = compareArrays(expectation, resultOf(expectation.name)))
         return error;
+    return Error::success();
+  };
+  /// A readonly buffer is never read back.
+  auto launchOnce = [&]() -> Error {
+    if (auto seconds = module.launch((*kernel)->name, options.grid, arguments); !seconds)
+      return seconds.error();
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if ((*inputs)[i].parameter->mayBeWritten())
+        if (Error error = arguments[i].memory->download(results[i].data.data(), results[i].data.size()))
+          return error;
+    return Error::success();
+  };
+  for (unsigned number = 1; number < options.repeats; ++number) {
+    Error error = launchOnce();
+    if (!error)
+      error = compare();
+    if (error)
+      return fail("launch ", number, " of ", options.repeats, ": ", error.message());
+    if (Error error = restore(arguments, *inputs, /*all=*/true))
+      return error;
   }
+  if (Error error = launchOnce())
+    return error;
   if (options.timedRuns)
     if (Error error = measure(options.timedRuns, module, **kernel, options.grid, arguments, *inputs))
       return error;
 
-  auto resultOf = [&](const std::string &name) -> const Array & {
-    return results[static_cast<size_t>((*kernel)->find(name) - (*kernel)->parameters.data())];
-  };
   for (const Assignment &output : options.outputs)
     if (Error error = writeNpy(output.value, resultOf(output.name)))
       return error;
@@ -235,10 +260,7 @@ Error runLaunch(Device &device, Module &module, const Options &options) {
       if (input.parameter->mayBeWritten() && (all || !handled))
         std::printf("%s\n", describeArray(name, resultOf(name), all).c_str());
     }
-  for (const Expectation &expectation : expectations)
-    if (Error error = compareArrays(expectation, resultOf(expectation.name)))
-      return error;
-  return Error::success();
+  return compare();
 }
 
 Error printOccupancy(Module &module, const std::string &device, const Options &options) {
@@ -256,9 +278,10 @@ Error printOccupancy(Module &module, const std::string &device, const Options &o
 }
 
 /// Each launch of a list, whatever becomes of those before it.
-Error runLaunches(Device &device, Module &module, const std::vector<Options> &launches) {
+Error runLaunches(Device &device, Module &module, std::vector<Options> launches, unsigned repeats) {
   size_t failed = 0;
-  for (const Options &launch : launches) {
+  for (Options &launch : launches) {
+    launch.repeats = repeats;
     Error error = runLaunch(device, module, launch);
     failed += bool(error);
     std::printf("%s: %s%s%s\n", error ? "FAILED" : "passed", launch.kernel.c_str(), error ? ": " : "",
@@ -303,7 +326,7 @@ Error run(const Options &options) {
   if (options.occupancy)
     return printOccupancy(**module, (*device)->name(), options);
   return launches.empty() ? runLaunch(**device, **module, options)
-                          : runLaunches(**device, **module, launches);
+                          : runLaunches(**device, **module, std::move(launches), options.repeats);
 }
 
 void printDevices() {

@@ -47,6 +47,8 @@ TEST(CommandLine, Parses) {
   EXPECT_EQ(options->outputs[0].value, "o.npy");
   EXPECT_EQ(options->expectations[0].value, "1,2");
   EXPECT_EQ(options->timedRuns, 10u);
+  EXPECT_EQ(options->repeats, 1u);
+  EXPECT_EQ(parseCommandLine({"-", "-grid=1", "--repeat=100"})->repeats, 100u);
   EXPECT_EQ(parseCommandLine({"-", "-grid=1"})->file, "-");
   EXPECT_TRUE(parseCommandLine({"--help"})->help);
 }
@@ -64,6 +66,7 @@ TEST(CommandLine, SaysWhatIsWrong) {
   EXPECT_EQ(usageError({"f.qir", "-grid=1", "-out", "y"}), "-out: 'y' is not of the form NAME=VALUE");
   EXPECT_EQ(usageError({"f.qir", "-grid=1", "--print=some"}), "--print: 'some' is neither 'all' nor 'none'");
   EXPECT_EQ(usageError({"f.qir", "-grid=1", "--time=0"}), "--time: 0 runs, expected 1 to 1000000");
+  EXPECT_EQ(usageError({"f.qir", "-grid=1", "--repeat=0"}), "--repeat: 0 launches, expected 1 to 1000000");
   EXPECT_NE(usageError({"f.qir", "-grid=1", "-O4"}), "");
   EXPECT_EQ(usageError({"f.qir", "-grid=1", "--check=all"}), "--check is for -device=interp, not cpu");
   EXPECT_EQ(usageError({"f.qir", "-grid=1", "--threads=2", "-device=cuda"}),
