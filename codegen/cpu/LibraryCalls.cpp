@@ -64,6 +64,8 @@ llvm::ArrayRef<LibraryCall> getLibraryCalls() {
       {"trunc", addressOf<double(double)>(::trunc)},
       {"truncf", addressOf<float(float)>(::truncf)},
       // f16 on processors without it
+      {"fminf", addressOf<float(float, float)>(::fminf)},
+      {"fmaxf", addressOf<float(float, float)>(::fmaxf)},
       {"__truncsfhf2", addressOf(truncateToHalf<float>)},
       {"__truncdfhf2", addressOf(truncateToHalf<double>)},
       {"__extendhfsf2", addressOf(extendHalf)},

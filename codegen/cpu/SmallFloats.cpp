@@ -130,6 +130,15 @@ llvm::Value *KernelEmitter::emitSmallFloat(Operation &op, llvm::ArrayRef<llvm::V
     llvm::Value *odd = rounding.fuse(wide);
     return b.CreateFPTrunc(odd, rounding.typeOf(odd, b.getHalfTy()));
   }
+  // Without arithmetic on f16 LLVM calls the C library for each lane.
+  if (isa<arith::MinNumFOp, arith::MaxNumFOp>(op) && type.isF16() && !features.fp16) {
+    SmallVector<llvm::Value *> wide, results;
+    for (llvm::Value *operand : operands)
+      wide.push_back(b.CreateFPExt(operand, rounding.typeOf(operand, b.getFloatTy())));
+    if (!lowerElementwise(b, &op, wide, results) || results.size() != 1)
+      return nullptr;
+    return b.CreateFPTrunc(results.front(), operands[0]->getType());
+  }
   if (isa<math::FmaOp>(op) && type.isF32() && !features.fma)
     return rounding.fuseSingle(operands);
   bool takesBF16 = llvm::any_of(op.getOperandTypes(), isBF16);
