@@ -46,7 +46,10 @@ FailureOr<OwningOpRef<ModuleOp>> Compilation::expand(const Target &target) {
 }
 
 LogicalResult Compilation::refuse(const Target &target, StringRef kind) {
-  session.error("target " + getBackendName(target.getBackend()) + " has no '" + kind + "' output");
+  StringRef backend = getBackendName(target.getBackend());
+  bool isForeign = target.getBackend() == Backend::CPU && !isThisMachine(target);
+  session.error("target " + (isForeign ? backend + ":" + target.chip->name : backend) + " has no '" + kind + "' output" +
+                (isForeign ? ", expected 'llvm' or 'expanded'" : ""));
   return failure();
 }
 
@@ -104,7 +107,7 @@ FailureOr<std::string> Compilation::emitCode(ModuleOp expanded, const Target &ta
   case Backend::SPIRV:
     return emitVulkan(expanded, target, kind);
   case Backend::CPU:
-    if (kind == "llvm" || kind == "asm")
+    if (kind == "llvm" || (kind == "asm" && isThisMachine(target)))
       return emitCPUText(expanded, target, CodegenOptions{options.optLevel},
                          kind == "llvm" ? CPUText::LLVM : CPUText::Assembly);
     return refuse(target, kind);

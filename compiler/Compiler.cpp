@@ -2,6 +2,7 @@
 
 #include "compiler/Compiler.h"
 
+#include "codegen/cpu/CPU.h"
 #include "compiler/BindArguments.h"
 #include "compiler/BlockSizes.h"
 #include "compiler/Compilation.h"
@@ -36,8 +37,8 @@ const std::vector<EmitKind> &getEmitKinds() {
 }
 
 /// What a target gives when no output is asked for.
-static StringRef getDefaultEmit(Backend backend) {
-  switch (backend) {
+static StringRef getDefaultEmit(const Target &target) {
+  switch (target.getBackend()) {
   case Backend::NVPTX:
     return "ptx";
   case Backend::AMDGCN:
@@ -45,7 +46,7 @@ static StringRef getDefaultEmit(Backend backend) {
   case Backend::SPIRV:
     return "spirv";
   case Backend::CPU:
-    return "asm";
+    return isThisMachine(target) ? "asm" : "llvm";
   case Backend::Interp:
     return "expanded";
   }
@@ -123,7 +124,7 @@ static FailureOr<std::string> emit(Session &session, Compilation &compilation,
     return failure();
   }
   const Target &target = targets.front();
-  return compilation.emit(target, options.emit.empty() ? getDefaultEmit(target.getBackend()) : StringRef(options.emit));
+  return compilation.emit(target, options.emit.empty() ? getDefaultEmit(target) : StringRef(options.emit));
 }
 
 static FailureOr<std::string> run(Session &session, std::string_view qir, std::string_view name,

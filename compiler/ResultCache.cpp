@@ -15,6 +15,7 @@
 #include "llvm/Support/Process.h"
 #include "llvm/TargetParser/Host.h"
 #include <condition_variable>
+#include <cstdlib>
 #include <list>
 #include <map>
 #include <mutex>
@@ -119,7 +120,8 @@ static std::string describeHost() {
       features.push_back(feature.first().str());
   // A map of strings has no order of its own.
   llvm::sort(features);
-  return (llvm::sys::getHostCPUName() + " " + llvm::join(features, " ")).str();
+  const char *named = std::getenv("QDC_CPU");
+  return (llvm::sys::getHostCPUName() + " " + llvm::join(features, " ") + " " + (named ? named : "")).str();
 }
 
 static CacheKey makeKey(std::string_view qir, std::string_view name, const CompileOptions &options) {

@@ -65,6 +65,7 @@ constexpr Chip chips[] = {
     {"vulkan1.3", Backend::SPIRV, anySize, 32, 64 * KiB, GroupArithmetic, "SPIR-V 1.6"},
 
     {"native", Backend::CPU, anySize, 32, 1024 * KiB, processor, "this machine's processor"},
+    {"aarch64", Backend::CPU, anySize, 32, 1024 * KiB, processor, "64-bit Arm, as LLVM IR"},
     {"reference", Backend::Interp, anySize, 32, 1024 * KiB, CooperativeLaunch, "the interpreter"},
 };
 

@@ -2,12 +2,12 @@
 """Functions of math on every executor: the same bits everywhere, near the right value, and right at special operands.
 
 usage: functions.py --bin FOLDER [--only LIST] [--ops LIST] [--samples N] [--seed N] [--venv FOLDER] [-v]
-                    [--pack FOLDER [--no-subnormals TYPES]]
+                    [--compiler LIBRARY] [--pack FOLDER [--no-subnormals TYPES]]
 
 Operands are special values, every pair of them for functions of two, and random ones from three ranges. What one
 executor computes all others must compute to the bit, NaNs aside; and what the C library computes in f64 must be within
 the bound: BOUND units in the last place, or none for remainders and fma. --only names executors as run.py does, --ops
-beginnings of op names.
+beginnings of op names. --compiler adds the cpu device of a library that takes libqdcompiler's place.
 
 --pack writes what the first executor computed, and bundles for TARGETS, for a machine that has a GPU but no compiler:
 there `python3 run.py cuda vulkan` compares to the bit. --no-subnormals leaves out subnormal operands and results of
@@ -271,6 +271,7 @@ def main():
     parser.add_argument("--ops", default="")
     parser.add_argument("--samples", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--compiler")
     parser.add_argument("--pack")
     parser.add_argument("--no-subnormals", default="")
     parser.add_argument("--venv")
@@ -284,6 +285,9 @@ def main():
              for type in TYPES for arity, table in ((1, UNARY), (2, BINARY), (3, TERNARY)) for op, reference in table.items()
              if op.startswith(wanted or "")]
     worst, failures, chosen = {}, 0, choose(options.only, present)
+    if options.compiler:
+        library = os.path.abspath(options.compiler)
+        chosen.append(executors.Executor("cpu", 32, [], {"QDC_COMPILER_LIBRARY": library}))
     with tempfile.TemporaryDirectory() as folder:
         write(cases, folder)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -11,7 +11,7 @@ packages=(
   spirv-tools spirv-headers                                    # SPIR-V: validation, disassembly
   libvulkan-dev libvulkan1 mesa-vulkan-drivers nlohmann-json3-dev # the runtime; Vulkan on the processor
   cmake ninja-build ccache g++ binutils                        # the build
-  libgtest-dev libmpfr-dev python3 python3-venv                # the tests
+  libgtest-dev libmpfr-dev python3 python3-venv qemu-user      # the tests
 )
 
 missing=()

@@ -14,7 +14,10 @@ namespace qd {
 
 enum class CPUText { LLVM, Assembly };
 
-/// The optimised LLVM IR or the assembly of all kernels of a module, for the processor of this machine. Takes a
+/// Whether a cpu target is the processor of this machine.
+bool isThisMachine(const Target &target);
+
+/// The optimised LLVM IR of all kernels of a module, or the assembly, which is for this machine alone. Takes a
 /// verified module after the expansions for `target`; diagnoses what it cannot lower.
 mlir::FailureOr<std::string> emitCPUText(mlir::ModuleOp module, const Target &target, const CodegenOptions &options,
                                          CPUText form);

@@ -35,7 +35,7 @@ namespace qd {
 /// The names that generated code and its driver agree on.
 namespace cpu {
 /// Before a kernel's name in its entry's: no kernel takes the name of a library function.
-constexpr llvm::StringLiteral entryPrefix = "kernel.";
+constexpr llvm::StringLiteral entryPrefix = "kernel.", factsPrefix = "facts.";
 /// `ptr qd_cpu_frame(i64 size, i64 align)`: memory for a suspended subgroup, kept for the worker's next block.
 constexpr llvm::StringLiteral allocateFrame = "qd_cpu_frame";
 /// Functions that Reports.h declares.
@@ -63,6 +63,7 @@ struct BlockState {
 /// Instructions of this machine that the emitter asks for by name, beside what LLVM finds by itself.
 struct NativeFeatures {
   bool avx2 = false, avx512 = false;
+  bool tables = false; ///< NEON's lookups of bytes in up to four registers
   bool fp16 = false; ///< arithmetic on f16
   bool fma = true;   ///< of f32 and f64
 };
@@ -264,6 +265,14 @@ private:
   llvm::DenseSet<mlir::Operation *> postponed; ///< stores that follow behind both arms of a branch
   llvm::Instruction *emitVectorLoad(const Address &address, llvm::Type *element, llvm::Value *active,
                                     llvm::Value *otherwise);
+
+  // MaskedAccess.cpp
+  bool hasMaskedAccess(llvm::Type *element);
+  void emitWholeOrSome(llvm::Value *active, llvm::function_ref<void()> whole, llvm::function_ref<void()> some);
+  llvm::Value *loadConsecutive(const Address &address, llvm::Type *element, llvm::Value *active, llvm::Value *otherwise,
+                               mlir::Value array);
+  void storeConsecutive(const Address &address, llvm::Value *vector, llvm::Value *active, mlir::Value array);
+  llvm::Value *divertPointers(llvm::Value *pointers, llvm::Value *active);
 
   // Atomic.cpp
 public:

@@ -211,7 +211,10 @@ llvm::Instruction *KernelEmitter::emitVectorLoad(const Address &address, llvm::T
     }
     return b.CreateMaskedLoad(type, address.pointer, alignment, active, otherwise);
   }
-  return b.CreateMaskedGather(type, lanePointers(address, element), alignment, activeLanes(active), otherwise);
+  llvm::Value *pointers = lanePointers(address, element);
+  if (active && !features.avx2)
+    return b.CreateMaskedGather(type, divertPointers(pointers, active), alignment, allLanes());
+  return b.CreateMaskedGather(type, pointers, alignment, activeLanes(active), otherwise);
 }
 
 void KernelEmitter::emitLoad(LoadOp op) {
@@ -227,7 +230,11 @@ void KernelEmitter::emitLoad(LoadOp op) {
       active = both(mask, freeze(getVector(predicate)));
       otherwise = toStorage(getVector(op.getOtherwise()), element);
     }
-    llvm::Instruction *loaded = emitVectorLoad(address, element, active, otherwise);
+    bool isConsecutive = address.isKnown && isContiguous(address.offsets);
+    if (isConsecutive && active && !hasMaskedAccess(element) && (otherwise || !getRun(constantBits(active))))
+      return define(op.getResult(), fromStorage(loadConsecutive(address, element, active, otherwise, op.getArray()), scalar));
+    bool isDiverted = !isConsecutive && active && !features.avx2;
+    llvm::Instruction *loaded = emitVectorLoad(address, element, active, isDiverted ? nullptr : otherwise);
     annotate(loaded, op.getArray());
     if (loaded->getType() != vectorOf(element)) {
       LaneRun run = *getRun(constantBits(active));
@@ -243,6 +250,8 @@ void KernelEmitter::emitLoad(LoadOp op) {
     // LLVM 22 merges a masked load into a select by the same mask where the select stands, past stores in between; a
     // freeze keeps the two apart.
     llvm::Value *kept = active ? b.CreateFreeze(loaded) : loaded;
+    if (isDiverted && otherwise)
+      kept = b.CreateSelect(active, kept, otherwise);
     return define(op.getResult(), fromStorage(kept, scalar));
   }
 
@@ -288,7 +297,12 @@ void KernelEmitter::storeVector(const Address &address, llvm::Value *vector, llv
   llvm::Align alignment(element->getPrimitiveSizeInBits() / 8);
   llvm::Instruction *store;
   std::optional<LaneRun> run = active ? getRun(constantBits(active)) : std::nullopt;
-  if (!address.isKnown || !isContiguous(address.offsets))
+  bool isConsecutive = address.isKnown && isContiguous(address.offsets);
+  if (isConsecutive && active && !run && !hasMaskedAccess(element))
+    return storeConsecutive(address, vector, active, array);
+  if (!isConsecutive && active && !features.avx2)
+    store = b.CreateMaskedScatter(vector, divertPointers(lanePointers(address, element), active), alignment, allLanes());
+  else if (!isConsecutive)
     store = b.CreateMaskedScatter(vector, lanePointers(address, element), alignment, activeLanes(active));
   else if (run)
     store = b.CreateAlignedStore(

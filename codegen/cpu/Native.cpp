@@ -13,6 +13,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/X86TargetParser.h"
 #include "llvm/Transforms/Coroutines/CoroCleanup.h"
 #include "llvm/Transforms/Coroutines/CoroEarly.h"
 #include "llvm/Transforms/Coroutines/CoroSplit.h"
@@ -25,6 +26,7 @@
 #include "llvm/Transforms/Scalar/LoopUnrollPass.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 
@@ -64,8 +66,33 @@ static std::shared_ptr<IdleMachines> getIdleMachines() {
   return machines;
 }
 
+/// The processor of this architecture that QDC_CPU names, "" for the machine's own. This machine must run its code.
+static Expected<StringRef> getNamedProcessor() {
+  const char *text = std::getenv("QDC_CPU");
+  StringRef name = text ? text : "";
+#if defined(__x86_64__)
+  if (name.empty())
+    return name;
+  if (X86::parseArchX86(name, /*Only64Bit=*/true) == X86::CK_None)
+    return createStringError("QDC_CPU names the processor '" + name + "', which is none of x86-64 that LLVM knows");
+  SmallVector<StringRef> wanted;
+  X86::getFeaturesForCPU(name, wanted);
+  StringMap<bool> present = sys::getHostCPUFeatures();
+  for (StringRef feature : wanted)
+    if (auto found = present.find(feature); found != present.end() && !found->second)
+      return createStringError("QDC_CPU names the processor '" + name + "', which has " + feature + ", and this one has not");
+#endif
+  return name;
+}
+
 Expected<std::shared_ptr<TargetMachine>> acquireMachine(unsigned optLevel, StringRef cpu) {
   optLevel = std::min(optLevel, 3u);
+  if (cpu.empty()) {
+    Expected<StringRef> named = getNamedProcessor();
+    if (!named)
+      return named.takeError();
+    cpu = *named;
+  }
   std::shared_ptr<IdleMachines> idle = getIdleMachines();
   auto share = [&](std::unique_ptr<TargetMachine> machine) {
     return std::shared_ptr<TargetMachine>(machine.release(), [idle, optLevel](TargetMachine *machine) {
@@ -101,13 +128,15 @@ Expected<std::shared_ptr<TargetMachine>> acquireMachine(unsigned optLevel, Strin
   return share(std::move(*machine));
 }
 
-void prepare(Module &module, const TargetMachine &machine) {
-  module.setTargetTriple(machine.getTargetTriple());
-  module.setDataLayout(machine.createDataLayout());
+/// Those that all processors of an architecture have.
+static NativeFeatures getFeatures(const Triple &triple) {
+  NativeFeatures features;
+  features.tables = triple.isAArch64();
+  return features;
 }
 
-NativeFeatures getFeatures(const TargetMachine &machine) {
-  NativeFeatures features;
+static NativeFeatures getFeatures(const TargetMachine &machine) {
+  NativeFeatures features = getFeatures(machine.getTargetTriple());
   if (machine.getTargetTriple().isX86()) {
     const MCSubtargetInfo &info = *machine.getMCSubtargetInfo();
     features.avx2 = info.checkFeatures("+avx2");
@@ -116,6 +145,25 @@ NativeFeatures getFeatures(const TargetMachine &machine) {
     features.fma = info.checkFeatures("+fma");
   }
   return features;
+}
+
+Processor describe(std::shared_ptr<TargetMachine> machine) {
+  Triple triple = machine->getTargetTriple();
+  NativeFeatures features = getFeatures(*machine);
+  return {triple, features, std::move(machine)};
+}
+
+Processor describeForeign(StringRef architecture) {
+  Triple triple(architecture, "unknown", "linux-gnu");
+  return {triple, getFeatures(triple), nullptr};
+}
+
+void prepare(Module &module, const Processor &processor) {
+  module.setTargetTriple(processor.triple);
+  if (processor.machine)
+    module.setDataLayout(processor.machine->createDataLayout());
+  else
+    module.setDataLayout(processor.triple.computeDataLayout());
 }
 
 //===----------------------------------------------------------------------===//
@@ -149,12 +197,12 @@ static FunctionPassManager buildLoopOptimisation() {
   return passes;
 }
 
-void optimise(Module &module, TargetMachine &machine, unsigned optLevel, bool hasCoroutines) {
+void optimise(Module &module, const Processor &processor, unsigned optLevel, bool hasCoroutines) {
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager components;
   ModuleAnalysisManager modules;
-  PassBuilder builder(&machine);
+  PassBuilder builder(processor.machine.get());
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);
@@ -165,8 +213,10 @@ void optimise(Module &module, TargetMachine &machine, unsigned optLevel, bool ha
     if (function.isDeclaration())
       continue;
     // Wide vectors are what the code consists of; splitting them saves no clock here.
-    function.addFnAttr("prefer-vector-width", "512");
-    function.addFnAttr("min-legal-vector-width", "512");
+    if (processor.triple.isX86()) {
+      function.addFnAttr("prefer-vector-width", "512");
+      function.addFnAttr("min-legal-vector-width", "512");
+    }
     function.addFnAttr(Attribute::NoUnwind);
   }
 
@@ -182,7 +232,7 @@ void optimise(Module &module, TargetMachine &machine, unsigned optLevel, bool ha
   if (optLevel)
     passes.addPass(createModuleToFunctionPassAdaptor(buildLoopOptimisation()));
   passes.run(module, modules);
-  if (optLevel && machine.getTargetTriple().isX86() && !getFeatures(machine).avx512)
+  if (optLevel && !processor.features.avx512)
     unravelMasks(module);
 }
 

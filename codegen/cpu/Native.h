@@ -19,16 +19,26 @@
 namespace qd::cpu {
 
 /// A description of this machine for one compilation at a time; it goes back to a store when the last owner drops it.
-/// A `cpu` that is not "" describes that processor instead, and is made anew.
+/// A `cpu` that is not "", or QDC_CPU in the environment, describes that processor instead, and is made anew.
 llvm::Expected<std::shared_ptr<llvm::TargetMachine>> acquireMachine(unsigned optLevel, llvm::StringRef cpu);
 
-/// Gives a fresh module the machine's layout. Before emission.
-void prepare(llvm::Module &module, const llvm::TargetMachine &machine);
+/// What code is made for. IR alone needs no target machine: `machine` is null for processors of another kind than this
+/// machine's, whose backend is not linked.
+struct Processor {
+  llvm::Triple triple;
+  NativeFeatures features;
+  std::shared_ptr<llvm::TargetMachine> machine;
+};
 
-NativeFeatures getFeatures(const llvm::TargetMachine &machine);
+Processor describe(std::shared_ptr<llvm::TargetMachine> machine);
+/// By the architecture's name, "aarch64".
+Processor describeForeign(llvm::StringRef architecture);
+
+/// Gives a fresh module the processor's layout. Before emission.
+void prepare(llvm::Module &module, const Processor &processor);
 
 /// Runs the pipeline; coroutines are gone after it.
-void optimise(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel, bool hasCoroutines);
+void optimise(llvm::Module &module, const Processor &processor, unsigned optLevel, bool hasCoroutines);
 
 /// Unravels the conditions of selects for processors without mask registers (VectorMasks.cpp).
 void unravelMasks(llvm::Module &module);

@@ -44,12 +44,12 @@ struct KernelFacts {
 } // namespace
 
 /// Emits and verifies one kernel.
-static LogicalResult emitKernel(KernelOp kernel, const Target &target, const llvm::TargetMachine &machine,
+static LogicalResult emitKernel(KernelOp kernel, const Target &target, const cpu::Processor &processor,
                                 unsigned optLevel, llvm::Module &module, KernelFacts &facts) {
   if (failed(checkParameters(kernel, describeKernel(kernel, target), target)))
     return failure();
-  cpu::prepare(module, machine);
-  KernelEmitter emitter(kernel, target, cpu::getFeatures(machine), module, /*mayUnroll=*/optLevel > 1);
+  cpu::prepare(module, processor);
+  KernelEmitter emitter(kernel, target, processor.features, module, /*mayUnroll=*/optLevel > 1);
   if (failed(emitter.emit()))
     return failure();
   facts.hasCoroutines |= emitter.usesCoroutines();
@@ -67,26 +67,41 @@ static LogicalResult emitKernel(KernelOp kernel, const Target &target, const llv
   return success();
 }
 
-static FailureOr<std::shared_ptr<llvm::TargetMachine>> acquireMachine(ModuleOp module, unsigned optLevel,
-                                                                      llvm::StringRef cpu) {
+static FailureOr<cpu::Processor> findProcessor(ModuleOp module, unsigned optLevel, llvm::StringRef cpu) {
   llvm::Expected<std::shared_ptr<llvm::TargetMachine>> machine = cpu::acquireMachine(optLevel, cpu);
   if (!machine)
     return module.emitError() << "no code for this machine: " << llvm::toString(machine.takeError());
-  return std::move(*machine);
+  return cpu::describe(std::move(*machine));
+}
+
+bool isThisMachine(const Target &target) { return target.chip == &getDefaultChip(Backend::CPU); }
+
+/// What a launch needs to know, as a constant beside the kernel's code (docs/cpu.md).
+static void addFacts(KernelOp kernel, const Target &target, const KernelFacts &facts, llvm::Module &module) {
+  uint32_t words[] = {facts.sharedBytes, facts.stateOffset,
+                      uint32_t(llvm::divideCeil(kernel.getNumThreads(), target.subgroupSize)), facts.isCooperative};
+  llvm::Constant *value = llvm::ConstantDataArray::get(module.getContext(), words);
+  new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage, value,
+                           cpu::factsPrefix + kernel.getSymName());
 }
 
 FailureOr<std::string> emitCPUText(ModuleOp module, const Target &target, const CodegenOptions &options,
                                    CPUText form) {
-  FailureOr<std::shared_ptr<llvm::TargetMachine>> machine = acquireMachine(module, options.optLevel, options.cpu);
-  if (failed(machine))
+  FailureOr<cpu::Processor> processor = isThisMachine(target) ? findProcessor(module, options.optLevel, options.cpu)
+                                                              : cpu::describeForeign(target.chip->name);
+  if (failed(processor))
     return failure();
   llvm::LLVMContext context;
   llvm::Module code("qir", context);
-  KernelFacts facts;
-  for (KernelOp kernel : module.getOps<KernelOp>())
-    if (failed(emitKernel(kernel, target, **machine, options.optLevel, code, facts)))
+  bool hasCoroutines = false;
+  for (KernelOp kernel : module.getOps<KernelOp>()) {
+    KernelFacts facts;
+    if (failed(emitKernel(kernel, target, *processor, options.optLevel, code, facts)))
       return failure();
-  cpu::optimise(code, **machine, options.optLevel, facts.hasCoroutines);
+    addFacts(kernel, target, facts, code);
+    hasCoroutines |= facts.hasCoroutines;
+  }
+  cpu::optimise(code, *processor, options.optLevel, hasCoroutines);
 
   if (form == CPUText::LLVM) {
     std::string text;
@@ -94,7 +109,7 @@ FailureOr<std::string> emitCPUText(ModuleOp module, const Target &target, const 
     code.print(stream, nullptr);
     return text;
   }
-  llvm::Expected<std::string> assembly = runCodeGenerator(code, **machine, llvm::CodeGenFileType::AssemblyFile);
+  llvm::Expected<std::string> assembly = runCodeGenerator(code, *processor->machine, llvm::CodeGenFileType::AssemblyFile);
   if (!assembly)
     return module.emitError() << llvm::toString(assembly.takeError());
   return std::move(*assembly);
@@ -206,7 +221,7 @@ public:
 
 private:
   HostOptions options;
-  std::shared_ptr<llvm::TargetMachine> machine;
+  cpu::Processor processor;
   std::mutex compiling;
   std::unique_ptr<llvm::orc::LLJIT> jit;
   llvm::StringMap<Kernel> kernels;
@@ -223,21 +238,21 @@ private:
 } // namespace
 
 LogicalResult CPUProgram::build(ModuleOp module, const Target &target) {
-  FailureOr<std::shared_ptr<llvm::TargetMachine>> acquired = acquireMachine(module, options.optLevel, options.cpu);
-  if (failed(acquired))
+  FailureOr<cpu::Processor> found = findProcessor(module, options.optLevel, options.cpu);
+  if (failed(found))
     return failure();
-  machine = std::move(*acquired);
+  processor = std::move(*found);
   for (KernelOp op : module.getOps<KernelOp>()) {
     Kernel &kernel = kernels[op.getSymName()];
     kernel.context = std::make_unique<llvm::LLVMContext>();
     kernel.module = std::make_unique<llvm::Module>(op.getSymName(), *kernel.context);
-    if (failed(emitKernel(op, target, *machine, options.optLevel, *kernel.module, kernel.facts)))
+    if (failed(emitKernel(op, target, processor, options.optLevel, *kernel.module, kernel.facts)))
       return failure();
     kernel.subgroups = llvm::divideCeil(op.getNumThreads(), target.subgroupSize);
     for (Type type : op.getBodyBlock().getArgumentTypes())
       kernel.ranks.push_back(isa<BufferType>(type) ? cast<BufferType>(type).getRank() : 0);
   }
-  llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> createdJIT = cpu::createJIT(machine);
+  llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> createdJIT = cpu::createJIT(processor.machine);
   if (!createdJIT)
     return module.emitError() << "no code for this machine: " << llvm::toString(createdJIT.takeError());
   jit = std::move(*createdJIT);
@@ -246,17 +261,18 @@ LogicalResult CPUProgram::build(ModuleOp module, const Target &target) {
 
 /// The kernel's object file, from the store if it is there.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> CPUProgram::makeObject(Kernel &kernel) {
+  llvm::TargetMachine &machine = *processor.machine;
   llvm::SmallString<0> key;
   if (options.store) {
     llvm::raw_svector_ostream stream(key);
-    stream << "cpu object 1\n" << machine->getTargetCPU() << '\n' << machine->getTargetFeatureString() << '\n'
+    stream << "cpu object 1\n" << machine.getTargetCPU() << '\n' << machine.getTargetFeatureString() << '\n'
            << options.optLevel << kernel.facts.hasCoroutines << '\n';
     llvm::WriteBitcodeToFile(*kernel.module, stream);
     if (std::optional<std::string> code = options.store->load(key))
       return llvm::MemoryBuffer::getMemBufferCopy(*code);
   }
-  cpu::optimise(*kernel.module, *machine, options.optLevel, kernel.facts.hasCoroutines);
-  llvm::Expected<std::string> object = runCodeGenerator(*kernel.module, *machine, llvm::CodeGenFileType::ObjectFile);
+  cpu::optimise(*kernel.module, processor, options.optLevel, kernel.facts.hasCoroutines);
+  llvm::Expected<std::string> object = runCodeGenerator(*kernel.module, machine, llvm::CodeGenFileType::ObjectFile);
   if (!object)
     return object.takeError();
   if (options.store)

@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Analysis/VectorUtils.h"
+#include "llvm/IR/IntrinsicsAArch64.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
 using namespace mlir;
@@ -96,6 +97,31 @@ llvm::Value *KernelEmitter::permuteWords(llvm::Value *words, llvm::Value *source
       if (lanes == 64)
         picked = b.CreateSelect(b.CreateICmpUGE(wanted, b.CreateVectorSplat(16, b.getInt32(32))), pick(2), picked);
       results.push_back(picked);
+    }
+    return llvm::concatenateVectors(b, results);
+  }
+  if (features.tables) {
+    // Tables of 16 words; a lookup outside one keeps what the others gave. The subscripts are of bytes.
+    auto *bytes = llvm::FixedVectorType::get(b.getInt8Ty(), 16);
+    unsigned inTable = std::min(lanes, 16u);
+    SmallVector<llvm::Value *> registers, results;
+    for (unsigned first = 0; first < lanes; first += 4)
+      registers.push_back(b.CreateBitCast(part(words, first, 4), bytes));
+    constexpr Intrinsic::ID firstLookup[] = {0, Intrinsic::aarch64_neon_tbl1, Intrinsic::aarch64_neon_tbl2, 0,
+                                             Intrinsic::aarch64_neon_tbl4};
+    for (unsigned first = 0; first < lanes; first += 4) {
+      llvm::Value *wanted = part(sources, first, 4), *picked = nullptr;
+      wanted = b.CreateAdd(b.CreateMul(wanted, b.CreateVectorSplat(4, b.getInt32(0x04040404))),
+                           b.CreateVectorSplat(4, b.getInt32(0x03020100)));
+      wanted = b.CreateBitCast(wanted, bytes);
+      for (unsigned from = 0; from < lanes; from += inTable) {
+        SmallVector<llvm::Value *> operands(ArrayRef(registers).slice(from / 4, inTable / 4));
+        operands.push_back(from ? b.CreateSub(wanted, b.CreateVectorSplat(16, b.getInt8(from * 4))) : wanted);
+        if (from)
+          operands.insert(operands.begin(), picked);
+        picked = b.CreateIntrinsic(from ? unsigned(Intrinsic::aarch64_neon_tbx4) : firstLookup[inTable / 4], {bytes}, operands);
+      }
+      results.push_back(b.CreateBitCast(picked, llvm::FixedVectorType::get(b.getInt32Ty(), 4)));
     }
     return llvm::concatenateVectors(b, results);
   }

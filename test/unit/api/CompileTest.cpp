@@ -72,6 +72,7 @@ TEST(Compile, OutputsThatATargetLacks) {
       {"cpu", "ptx", "error: target cpu has no 'ptx' output"},
       {"cpu", "stats", "error: target cpu has no 'stats' output"},
       {"interp", "asm", "error: target interp has no 'asm' output"},
+      {"cpu:aarch64", "asm", "error: target cpu:aarch64 has no 'asm' output, expected 'llvm' or 'expanded'"},
       {"cpu", "qdb", "error: target cpu runs from a bundle's QIR; leave it out"},
   };
   for (const OutputRow &row : rows) {
