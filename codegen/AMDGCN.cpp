@@ -157,6 +157,12 @@ static bool mayUseCarry(const User *user) {
   if (auto *binary = dyn_cast<BinaryOperator>(user)) {
     // Of an addition that is compared with an operand the overflow is wanted.
     bool isSum = binary->getOpcode() == Instruction::Add || binary->getOpcode() == Instruction::Sub;
+    // A product that is added to something is v_mad_u64_u32 on gfx12, which has a carry too.
+    if (binary->getOpcode() == Instruction::Mul && !binary->getType()->isIntegerTy(16))
+      return any_of(binary->users(), [](const User *u) {
+        auto *sum = dyn_cast<BinaryOperator>(u);
+        return sum && sum->getOpcode() == Instruction::Add;
+      });
     return isSum && any_of(binary->users(), [](const User *u) { return isa<CmpInst>(u); });
   }
   return true;

@@ -16,6 +16,18 @@ Executor.name = property(lambda self: "%s@%d" % (self.device, self.size))
 SIM = [("sim:sm_70", 32), ("sim:sm_80", 32), ("sim:sm_90", 32), ("sim:gfx90a", 64), ("sim:gfx942", 64)]
 SIM += [(chip, size) for chip in ("sim:gfx1030", "sim:gfx1100", "sim:gfx1200") for size in (32, 64)]
 
+# Chips whose machine code test/amdgcn carries out, in the order in which the stand-in for HIP's library has them as devices.
+CHIPS = ["gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1151", "gfx1200", "gfx1201"]
+
+
+def machine_code(double):
+    """Executors of the machine code that AMD's chips get, by the stand-in for libamdhip64."""
+    double = os.path.abspath(double)
+    env = {"LD_LIBRARY_PATH": os.path.dirname(double), "QDC_COMPILER_LIBRARY": double, "QD_HIP_STRICT": "1",
+           "QD_HIP_DEVICES": ",".join(CHIPS), "QD_HIP_EXECUTE": "code"}
+    return [Executor("hip:%d" % number, size, ["--subgroup-size=%d" % size], env)
+            for number, chip in enumerate(CHIPS) for size in ((64,) if len(chip) == 6 else (32, 64))]
+
 
 def listed(qdc_run, env):
     """The rows of `qdc-run --list-devices`: device to text."""

@@ -79,12 +79,14 @@ int launch(void *handle, const Geometry &geometry, void *stream, void **paramete
     uint64_t value = hiddenValue(argument.kind, geometry);
     std::memcpy(&segment[argument.offset], &value, argument.size);
   }
-  auto run = [weak = std::weak_ptr<ModuleObject>(module), &kernel, geometry, segment, device = queue->device]() -> int {
+  auto run = [weak = std::weak_ptr<ModuleObject>(module), &kernel, geometry, segment, isCooperative, device = queue->device]() -> int {
     auto live = weak.lock();
     if (!live)
       return misuse(launchFailure, "a module is unloaded before a launch of it has finished");
     if (int code = checkAddresses(kernel, segment, device))
       return code;
+    if (executesCode())
+      return runCode(*live, kernel, geometry, segment, isCooperative);
     return live->program ? runKernel(*live->program, kernel, geometry, segment, device) : int(success);
   };
   // ROCm has releases that do not capture cooperative launches, and carry them out.

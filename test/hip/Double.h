@@ -9,6 +9,8 @@
 
 #include "CodeObject.h"
 
+#include "test/amdgcn/Launch.h"
+
 #include <array>
 #include <deque>
 #include <functional>
@@ -103,6 +105,8 @@ struct ModuleObject : Object {
   CodeObject code;
   /// Null where no bundle holds this code.
   std::shared_ptr<Program> program;
+  /// Null before the code itself is carried out.
+  std::unique_ptr<amdgcn::Program> machine;
 };
 struct GraphObject : Object {
   static constexpr Kind ownKind = Kind::Graph;
@@ -219,6 +223,11 @@ std::shared_ptr<Program> findProgram(const std::string &code);
 bool checkLayout(const Program &program, const CodeObject &code);
 /// Carries out a launch of the program by sim, with the segment of arguments.
 int runKernel(Program &program, const KernelCode &kernel, const Geometry &geometry, const std::string &segment, int device);
+/// Whether launches carry out the code itself, as QD_HIP_EXECUTE=code says.
+bool executesCode();
+/// Carries a launch out by the module's machine code.
+int runCode(ModuleObject &module, const KernelCode &kernel, const Geometry &geometry, const std::string &segment,
+            bool isCooperative);
 /// Checks that the addresses in the segment are the device's.
 int checkAddresses(const KernelCode &kernel, const std::string &segment, int device);
 

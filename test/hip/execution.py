@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Execution tests on the stand-in for libamdhip64, from the code object to what a kernel wrote.
 
-usage: execution.py --bin FOLDER --double LIBRARY [--all] [FILE.qir...]
+usage: execution.py --bin FOLDER --double LIBRARY [--all] [--sim] [FILE.qir...]
 
 All launches that a file asks for, each file on another chip and wave, or with --all on all of them. Examples are compiled
-to bundles before and run as a program that ships them would; what stands in test/ is compiled where it runs. A process that misuses HIP's interface, or leaves memory or handles behind, is a failure.
+to bundles before and run as a program that ships them would; what stands in test/ is compiled where it runs. The machine
+code is carried out as it is (test/amdgcn), or with --sim the QIR that the bundle holds beside it. A process that misuses
+HIP's interface, or leaves memory or handles behind, is a failure.
 """
 import argparse
 import glob
@@ -29,11 +31,11 @@ COMPILED = ("-block=", "-bind=", "-O", "--subgroup-size")
 FOLDERS = ["test/ops", "test/launch", "test/faults", "docs/examples"]
 
 
-def executor(chip, lanes, double):
+def executor(chip, lanes, double, on_sim):
     """Through the second of two devices, so that every call must reach the right one."""
     other = "gfx1100" if chip.startswith("gfx9") else "gfx942"
     env = {"LD_LIBRARY_PATH": os.path.dirname(double), "QDC_COMPILER_LIBRARY": double, "QD_HIP_STRICT": "1",
-           "QD_HIP_DEVICES": other + "," + chip}
+           "QD_HIP_DEVICES": other + "," + chip, "QD_HIP_EXECUTE": "sim" if on_sim else "code"}
     return executors.Executor("hip:1", lanes, ["--subgroup-size=%d" % lanes], env)
 
 
@@ -75,6 +77,7 @@ def main():
     parser.add_argument("--bin", required=True)
     parser.add_argument("--double", required=True)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--sim", action="store_true")
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
     files = options.files or [path for folder in FOLDERS for path in sorted(glob.glob(os.path.join(ROOT, folder, "*.qir")))]
@@ -83,7 +86,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for path in files:
             for compiled, launches, chip, lanes in choose(path, turn, options.all):
-                where = executor(chip, lanes, os.path.abspath(options.double))
+                where = executor(chip, lanes, os.path.abspath(options.double), options.sim)
                 program, listed = path, os.path.join(folder, "launches")
                 if os.sep + "examples" + os.sep in path:
                     program = bundle(os.path.join(options.bin, "qdc"), path, chip, lanes, folder)

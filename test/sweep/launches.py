@@ -98,6 +98,11 @@ def run_list(qdc_run, executor, place, lines):
     output, errors = output.decode(errors="replace"), errors.decode(errors="replace")
     results = [("passed" if m.group(1) == "passed" else "failed", m.group(2))
                for m in re.finditer(r"^(passed|FAILED): \w+(?:: (.*))?$", output, re.M)]
+    # What the stand-in for HIP's library says of a kernel is the better reason.
+    reasons = dict(re.findall(r"^stand-in for HIP: kernel '(\w+)': (.*)$", errors, re.M))
+    named = [re.match(r"-kernel=(\w+)", line).group(1) for line in lines]
+    results = [(outcome, reasons.get(name, text) if outcome == "failed" else text)
+               for name, (outcome, text) in zip(named, results)]
     if len(results) < len(lines) and (status < 0 or results):
         last = errors.strip().splitlines()[-1:] or [""]
         results.append(("crashed", "%s: %s" % (ending, last[0])))

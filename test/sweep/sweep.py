@@ -2,7 +2,8 @@
 """Every op on every type, tile and subgroup size, on every executor, against NumPy references.
 
 usage: sweep.py --bin FOLDER [--all] [--only LIST] [--ops LIST] [--sample N] [--programs N] [--seed N] [--jobs N]
-                [--no-subnormals TYPES] [--journal FILE] [--show NAME] [--venv FOLDER] [-v]
+                [--no-subnormals TYPES] [--journal FILE] [--show NAME] [--double LIBRARY]
+                [--venv FOLDER] [-v]
 
 The quick run takes a subset in which every two of op, types, tile, block shape and executor meet; --all takes
 everything, with --sample N one in N. --only names executors as run.py does, --ops beginnings of op names. --programs
@@ -13,6 +14,8 @@ operands and results that are subnormal, of the types named, on all executors: d
 zeros, and NVIDIA's do for f32, and so for bf16, which is computed in it (f32,bf16). Random programs stay as they are;
 their floats are of middling size. --journal writes down the results of each part as it ends;
 a run with the journal of one that was stopped takes them from there, if it is of the same library and cases.
+--double takes, instead of the executors that are present, the machine code of AMD's chips, which the stand-in for
+HIP's library carries out.
 """
 import argparse
 import collections
@@ -197,6 +200,7 @@ def main():
     parser.add_argument("--no-subnormals", default="")
     parser.add_argument("--journal")
     parser.add_argument("--show")
+    parser.add_argument("--double")
     parser.add_argument("--venv")
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
@@ -209,7 +213,7 @@ def main():
     binaries = os.path.abspath(options.bin)
     qdc_run = os.path.join(binaries, "qdc-run")
     library = os.environ.get("QDC_COMPILER_LIBRARY") or os.path.join(binaries, "..", "lib", "libqdcompiler.so")
-    present, absent = executors.discover(qdc_run)
+    present, absent = (executors.machine_code(options.double), []) if options.double else executors.discover(qdc_run)
     for name, text in absent:
         print("absent: %s: %s" % (name, text))
     only = set(filter(None, options.only.split(",")))
