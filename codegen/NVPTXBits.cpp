@@ -24,8 +24,8 @@ static bool isVotedByAll(const ICmpInst &predicate) {
   });
 }
 
-/// `spread`, which has a bit of a word in all of its bits, by a comparison of the bit that stands before it; else null.
-static Value *selectBit(BinaryOperator &spread) {
+/// The comparison whose bit of a word `spread` has in all of its bits, if it stands before it; else null.
+static ICmpInst *findComparison(Instruction &spread) {
   Value *word, *masked;
   const APInt *up;
   if (!spread.getType()->isIntegerTy(32))
@@ -40,28 +40,97 @@ static Value *selectBit(BinaryOperator &spread) {
       continue;
     for (User *comparison : user->users()) {
       auto *isClear = dyn_cast<ICmpInst>(comparison);
-      if (!isClear || isClear->getParent() != spread.getParent() || !isClear->comesBefore(&spread) ||
-          !match(isClear, m_SpecificICmp(ICmpInst::ICMP_EQ, m_Specific(user), m_Zero())) || !isVotedByAll(*isClear))
-        continue;
-      Type *type = spread.getType();
-      FunctionType *selection = FunctionType::get(type, isClear->getType(), /*isVarArg=*/false);
-      return IRBuilder<>(&spread).CreateCall(
-          selection, InlineAsm::get(selection, "selp.b32 \t$0, 0, -1, $1;", "=r,b", /*hasSideEffects=*/false), isClear);
+      if (isClear && isClear->getParent() == spread.getParent() && isClear->comesBefore(&spread) &&
+          match(isClear, m_SpecificICmp(ICmpInst::ICMP_EQ, m_Specific(user), m_Zero())) && isVotedByAll(*isClear))
+        return isClear;
     }
   }
   return nullptr;
 }
 
+namespace {
+
+/// Writes the bits of one function.
+class BitWriter {
+public:
+  explicit BitWriter(Function &function) : function(function), word(Type::getInt32Ty(function.getContext())) {}
+
+  void write() {
+    for (Instruction &instruction : make_early_inc_range(instructions(function)))
+      if (Value *changed = negate(instruction))
+        replace(instruction, changed);
+    if (!ones)
+      return;
+    for (Instruction &instruction : make_early_inc_range(instructions(function)))
+      if (Value *joined = joinThree(instruction))
+        replace(instruction, joined);
+  }
+
+private:
+  static void replace(Instruction &old, Value *changed) {
+    old.replaceAllUsesWith(changed);
+    RecursivelyDeleteTriviallyDeadInstructions(&old); // its operands stand before it
+  }
+
+  /// A word of ones that ptxas does not know: it makes subtractions of products with -1. Where there are ballots of all
+  /// lanes, subgroups are whole, and here all lanes are still together.
+  Value *getOnes() {
+    if (!ones) {
+      IRBuilder<> builder(&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
+      ones = builder.CreateIntrinsic(word, Intrinsic::nvvm_vote_ballot_sync, {builder.getInt32(-1), builder.getTrue()});
+    }
+    return ones;
+  }
+
+  /// `ballot ^ spread`.
+  Value *negate(Instruction &instruction) {
+    if (instruction.getOpcode() != Instruction::Xor)
+      return nullptr;
+    for (unsigned place : {0, 1}) {
+      auto *spread = dyn_cast<Instruction>(instruction.getOperand(place));
+      ICmpInst *isClear = spread && spread->getParent() == instruction.getParent() ? findComparison(*spread) : nullptr;
+      if (!isClear)
+        continue;
+      FunctionType *type = FunctionType::get(word, {word, isClear->getType(), word}, /*isVarArg=*/false);
+      auto *negation = InlineAsm::get(type, "mov.b32 \t$0, $1;\n\t@!$2 mad.lo.s32 \t$0, $1, $3, $3;", "=&r,r,b,r",
+                                      /*hasSideEffects=*/false);
+      return IRBuilder<>(&instruction)
+          .CreateCall(type, negation, {instruction.getOperand(1 - place), isClear, getOnes()});
+    }
+    return nullptr;
+  }
+
+  /// `(a & b) & c` with such words.
+  Value *joinThree(Instruction &instruction) {
+    Value *inner, *a, *b, *c;
+    if (instruction.getType() != word ||
+        !match(&instruction,
+               m_c_And(m_CombineAnd(m_Value(inner), m_OneUse(m_And(m_Value(a), m_Value(b)))), m_Value(c))) ||
+        cast<Instruction>(inner)->getParent() != instruction.getParent() || !isNegated(c) ||
+        (!isNegated(a) && !isNegated(b)))
+      return nullptr;
+    FunctionType *type = FunctionType::get(word, {word, word, word}, /*isVarArg=*/false);
+    auto *join = InlineAsm::get(type, "lop3.b32 \t$0, $1, $2, $3, 0x80;", "=r,r,r,r", /*hasSideEffects=*/false);
+    return IRBuilder<>(&instruction).CreateCall(type, join, {a, b, c});
+  }
+
+  static bool isNegated(Value *value) {
+    auto *call = dyn_cast<CallInst>(value);
+    auto *assembly = call ? dyn_cast<InlineAsm>(call->getCalledOperand()) : nullptr;
+    return assembly && StringRef(assembly->getAsmString()).contains("mad.lo");
+  }
+
+  Function &function;
+  Type *word;
+  Value *ones = nullptr;
+};
+
+} // namespace
+
 void writeBitsAsPTX(Module &module) {
   for (Function &function : module)
-    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
-      auto *spread = dyn_cast<BinaryOperator>(&instruction);
-      Value *selected = spread ? selectBit(*spread) : nullptr;
-      if (!selected)
-        continue;
-      spread->replaceAllUsesWith(selected);
-      RecursivelyDeleteTriviallyDeadInstructions(spread); // its operands stand before it
-    }
+    if (!function.isDeclaration())
+      BitWriter(function).write();
 }
 
 } // namespace qd

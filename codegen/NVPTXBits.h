@@ -1,14 +1,14 @@
 //===- NVPTXBits.h - bits of words by predicates ------------------------------------------===//
 //
-// Purpose: a bit all over a word, where a comparison of the bit is there anyway, is a select by that:
+// Purpose: a word that is negated where a bit is set, and a comparison of the bit is there anyway, is negated by that:
 //
-//   (x << 31 - n) >> 31   ->   x & (1 << n) == 0 ? 0 : -1
+//   w ^ ((x << 31 - n) >> 31)   ->   x & (1 << n) == 0 ? w : w * ones + ones
 //
-// which is one instruction instead of two. Digits are matched with one for each ballot. Inline PTX, because LLVM would
-// merge the select with what it goes into, and ptxas then keeps predicates too long to get seven of them from a word at
-// once.
+// Digits are matched with one for each ballot. Logic and ballots have the same units, which are what ranks of several
+// keys wait for; products have others. That is why `ones` is a ballot, in which ptxas sees no -1, and why three such
+// words are joined by one instruction. Inline PTX, because LLVM would make a select of it.
 //
-// Input: optimised LLVM IR of one lane. Output: the same with such selects.
+// Input: optimised LLVM IR of one lane. Output: the same with such products.
 //
 //===----------------------------------------------------------------------===//
 
