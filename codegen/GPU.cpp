@@ -9,6 +9,7 @@
 #include "codegen/Codegen.h"
 #include "codegen/Interface.h"
 #include "codegen/LoopHint.h"
+#include "codegen/RareBranch.h"
 #include "codegen/SelectLast.h"
 #include "codegen/TargetMachine.h"
 #include "codegen/lower/GPUEmitter.h"
@@ -93,9 +94,11 @@ std::unique_ptr<llvm::Module> lowerToLLVM(ModuleOp module, const Target &target,
     module.emitError() << "internal error: lowering to " << target.str() << " made invalid LLVM IR: " << errors;
     return nullptr;
   }
+  if (options.optLevel > 0)
+    optimize(*lowered, **machine, options.optLevel);
+  branchWhereRare(*lowered);
   if (options.optLevel == 0)
     return lowered;
-  optimize(*lowered, **machine, options.optLevel);
   if (target.getBackend() == Backend::NVPTX)
     for (llvm::Function &function : *lowered)
       selectLast(function);

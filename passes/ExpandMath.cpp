@@ -6,13 +6,14 @@
 //
 //   %y = math.exp2 %x : f32
 // becomes
-//   %sum = math.fma %x, %half, %magic : f32
-//   %m = arith.subf %sum, %magic : f32
-//   %r = math.fma %m, %minusTwo, %x : f32
+//   %sum = arith.addf %x, %magic : f32
+//   %n = arith.subf %sum, %magic : f32
+//   %r = arith.subf %x, %n : f32
 //   ...
 //
 // f16 and bf16 are computed as f32 and rounded. An op on f32 with the flag afn becomes GPUs' own approximations where
-// the target is a GPU's processor.
+// the target is a GPU's processor. For NVIDIA's, exp and exp2 of f32 are a select marked `qd.rare` between a form that
+// is right always and a shorter one (codegen/RareBranch.h); short loops of them that have no hint are unrolled.
 //
 // Input invariant: a verified module.
 //
@@ -24,6 +25,7 @@
 
 #include "passes/ExpandMath.h"
 
+#include "ir/Dialect.h"
 #include "ir/RowIndex.h"
 #include "passes/FastMath.h"
 #include "passes/MathFunctions.h"
@@ -31,6 +33,7 @@
 #include "passes/TargetPass.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -53,6 +56,7 @@ struct Row {
 struct Kept {
   bool exact = false;          ///< what has one right result
   bool approximations = false; ///< by instructions of the target
+  bool branches = false;       ///< shorter ways for most operands, which code generation makes branches of
 };
 
 void addDialects(DialectRegistry &registry) {
@@ -195,6 +199,34 @@ static void splitClamp(mlir::math::ClampFOp op) {
   op.erase();
 }
 
+/// Whether a function has a shorter way for most operands.
+static bool hasBranch(Operation *op) {
+  return isa<mlir::math::ExpOp, mlir::math::Exp2Op>(op) && op->getResult(0).getType().isF32() &&
+         !math::isApproximated(op);
+}
+
+/// Whether a turn is short and changes no memory.
+static bool isShort(scf::ForOp loop) {
+  constexpr size_t mostOps = 24;
+  Block &body = *loop.getBody();
+  return body.getOperations().size() <= mostOps && llvm::all_of(body, [](Operation &op) {
+           return op.getNumRegions() == 0 && (isMemoryEffectFree(&op) || isa<LoadOp>(op)) &&
+                  (hasBranch(&op) || !findRow(op.getName()));
+         });
+}
+
+/// Has short loops unrolled that say nothing of it, so that a branch is shared by functions of several turns.
+static void unrollForBranches(ArrayRef<Operation *> functions) {
+  constexpr int64_t together = 16;
+  llvm::MapVector<scf::ForOp, int64_t> loops; // with how many functions each
+  for (Operation *op : functions)
+    if (auto loop = dyn_cast<scf::ForOp>(op->getParentOp()); loop && hasBranch(op))
+      ++loops[loop];
+  for (auto [loop, count] : loops)
+    if (count <= together / 2 && !getUnrollHint(loop) && isShort(loop))
+      loop->setAttr(unrollAttribute, Builder(loop.getContext()).getI32IntegerAttr(together / count));
+}
+
 static void expandMath(ModuleOp module, Kept kept) {
   module.walk(splitSineAndCosine);
   module.walk(splitClamp);
@@ -210,9 +242,11 @@ static void expandMath(ModuleOp module, Kept kept) {
     else
       scalars.push_back(op);
   }
+  if (kept.branches)
+    unrollForBranches(scalars);
   for (Operation *op : scalars) {
     OpBuilder b(op);
-    Place at{b, op->getLoc()};
+    Place at{b, op->getLoc(), kept.branches};
     if (Value result = expand(at, op, kept)) {
       op->getResult(0).replaceAllUsesWith(result);
       op->erase();
@@ -227,12 +261,13 @@ void keepExactAndExpandMath(ModuleOp module) {
   context->appendDialectRegistry(registry);
   for (StringRef name : registry.getDialectNames())
     context->getOrLoadDialect(name);
-  expandMath(module, {/*exact=*/true, /*approximations=*/false});
+  expandMath(module, {/*exact=*/true, /*approximations=*/false, /*branches=*/false});
 }
 
 void ExpandMathPass::runOnModule() {
   Backend backend = target.getBackend();
-  expandMath(getOperation(), {/*exact=*/false, backend == Backend::NVPTX || backend == Backend::AMDGCN});
+  expandMath(getOperation(), {/*exact=*/false, backend == Backend::NVPTX || backend == Backend::AMDGCN,
+                              /*branches=*/backend == Backend::NVPTX});
 }
 
 std::unique_ptr<Pass> createExpandMathPass(const Target &target) { return std::make_unique<ExpandMathPass>(target); }

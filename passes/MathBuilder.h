@@ -9,6 +9,8 @@
 #ifndef QD_PASSES_MATHBUILDER_H
 #define QD_PASSES_MATHBUILDER_H
 
+#include "passes/RareAttribute.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -21,6 +23,7 @@ namespace qd::math {
 struct Place {
   mlir::OpBuilder &b;
   mlir::Location loc;
+  bool marksRare = false; ///< values may be chosen by selectRare
   template <typename Op, typename... Args> mlir::Value make(Args &&...args) const {
     return b.createOrFold<Op>(loc, std::forward<Args>(args)...);
   }
@@ -142,6 +145,13 @@ template <unsigned W> Int<W> select(Bool c, Int<W> a, Int<W> b) {
 template <unsigned W> Int<W> select(Bool c, int64_t a, Int<W> b) { return select(c, constant(b, a), b); }
 template <unsigned W> Int<W> select(Bool c, Int<W> a, int64_t b) { return select(c, a, constant(a, b)); }
 
+/// The same, marked by `rareAttribute`: `a` is right in any case, and `b`, which takes less time, unless c holds.
+template <unsigned W> Real<W> selectRare(Bool c, Real<W> a, Real<W> b) {
+  auto select = mlir::arith::SelectOp::create(c.at->b, c.at->loc, c.v, a.v, b.v);
+  select->setAttr(rareAttribute, c.at->b.getUnitAttr());
+  return {c.at, select};
+}
+
 template <unsigned W> Bool isNaN(Real<W> a) {
   return {a.at, a.at->template make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::UNO, a.v, a.v)};
 }
@@ -152,6 +162,10 @@ template <unsigned W> Real<W> atLeast(Real<W> a, double b) {
 }
 template <unsigned W> Real<W> atMost(Real<W> a, double b) {
   return {a.at, a.at->template make<mlir::arith::MinimumFOp>(a.v, constant(a, b).v)};
+}
+/// Whether a is further from zero than b, or NaN.
+template <unsigned W> Bool isBeyond(Real<W> a, double b) {
+  return {a.at, a.at->template make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::UGT, abs(a).v, constant(a, b).v)};
 }
 template <unsigned W> Real<W> sqrt(Real<W> a) { return {a.at, a.at->template make<mlir::math::SqrtOp>(a.v)}; }
 template <unsigned W> Real<W> trunc(Real<W> a) { return {a.at, a.at->template make<mlir::math::TruncOp>(a.v)}; }

@@ -32,16 +32,6 @@ template <unsigned W> static Real<W> scale(Real<W> p, Int<W> shifted, Bool isNeg
   return fromBits(toBits(p) + shifted + step) * select(isNegative, 0x1p-100, constant(p, 4));
 }
 
-/// Added to a number it leaves the integer nearest to it in the sum's lowest bits, by which a power of two is to be
-/// made: that many more as an exponent's bias is.
-static constexpr double squaredMagic = 0x1.8p23 + 127;
-
-/// p * (2^m)^2, where the lowest bits of `sum` are m + 127.
-static Real<32> squareScaled(Real<32> p, Real<32> sum) {
-  Real<32> power = fromBits(toBits(sum) << 23);
-  return p * power * power;
-}
-
 /// Puts in the values where x is so far from zero that the result is infinity or zero, and NaN where x is that.
 template <unsigned W> static Real<W> limit(Real<W> result, Real<W> x, double largest, double least) {
   return select(x < least, 0, select(x < largest, result, x * Format<W>::largestPower));
@@ -53,48 +43,82 @@ template <unsigned W> static Real<W> expOfReduced(Real<W> r) {
   return r * r * evaluate(Tables<W>::exp, r) + r + 1;
 }
 
-/// exp(x) = (2^m)^2 * exp(r), with r within +-log(2). The power of two comes as a factor that is applied twice: it stays
-/// a normal number until the result is infinity or zero, and only the last product is rounded.
-static Real<32> buildFusedExp(Real<32> x) {
+/// Added to a number it leaves the nearest integer in the sum's lowest bits; of two equally near ones the even one.
+static constexpr double wholeMagic = 0x1.8p23;
+/// The same with more in these bits: as much as the biases of two powers of two.
+static constexpr double twiceBiasedMagic = wholeMagic + 2 * 127;
+
+/// p * 2^n, where the lowest bits of `sum` are n + 254: times two powers of two that are normal numbers, so that only
+/// the last product is rounded.
+static Real<32> scaleTwice(Real<32> p, Real<32> sum) {
+  Int<32> n = toBits(sum), half = n >> 1;
+  return p * fromBits(half << 23) * fromBits((n - half) << 23);
+}
+
+/// p * 2^n, where that is a normal number and the lowest bits of `sum` are n.
+static Real<32> scaleNormal(Real<32> p, Real<32> sum) { return fromBits(toBits(p) + (toBits(sum) << 23)); }
+
+/// 2^n * exp(r) = exp(x): exp(r), and in the lowest bits of `sum` n more than those of `magic`.
+static Real<32> reduceExp(Real<32> x, double magic, Real<32> &sum) {
   using T = Tables<32>;
-  Real<32> limited = atMost(atLeast(x, -104.5), 89);
-  Real<32> sum = multiplyAdd(limited, log2e / 2, squaredMagic);
-  Real<32> m = sum - squaredMagic;
-  Real<32> r = multiplyAdd(m, -T::twoLn2[1], multiplyAdd(m, -T::twoLn2[0], limited));
-  return squareScaled(multiplyAdd(multiplyAdd(r, evaluate(T::expWide, r), 1), r, 1), sum);
+  sum = multiplyAdd(x, log2e, magic);
+  Real<32> n = sum - magic;
+  Real<32> r = multiplyAdd(n, -T::ln2Whole[1], multiplyAdd(n, -T::ln2Whole[0], x));
+  return multiplyAdd(evaluate(T::expShort, r), r, 1);
+}
+
+/// 2^n * 2^r = 2^x, likewise.
+static Real<32> reduceExp2(Real<32> x, double magic, Real<32> &sum) {
+  sum = x + magic;
+  Real<32> r = x - (sum - magic);
+  return multiplyAdd(evaluate(Tables<32>::exp2Short, r), r, 1);
+}
+
+/// The function of which `reduced` gives a factor and a power of 2. Beyond `least` and `most` the result is zero and
+/// infinity, within +-`normal` it is a normal number.
+static Real<32> buildPower(Real<32> (*reduced)(Real<32>, double, Real<32> &), Real<32> x, double least, double most,
+                           double normal) {
+  Real<32> sum = x;
+  Real<32> p = reduced(atMost(atLeast(x, least), most), twiceBiasedMagic, sum);
+  Real<32> result = scaleTwice(p, sum);
+  if (!x.at->marksRare)
+    return result;
+  p = reduced(x, wholeMagic, sum);
+  return selectRare(isBeyond(x, normal), result, scaleNormal(p, sum));
 }
 
 template <unsigned W> Real<W> buildExp(Real<W> x) {
   if constexpr (W == 32)
-    return buildFusedExp(x);
+    return buildPower(reduceExp, x, -104.5, 89, 87);
   Reduced<W> e = reduce(x);
   return limit(scale(expOfReduced(e.r), e.shifted, x < 0), x, W == 32 ? 89 : 710, W == 32 ? -104 : -746);
 }
 
 template <unsigned W> static Real<W> exp2OfReduced(Real<W> r) { return r * evaluate(Tables<W>::exp2, r) + 1; }
 
-/// 2^(x + low), likewise.
-static Real<32> buildFusedExp2(Real<32> x, const Real<32> *low) {
-  Real<32> limited = atMost(atLeast(x, -151), 129);
-  Real<32> sum = multiplyAdd(limited, 0.5, squaredMagic);
-  Real<32> r = multiplyAdd(sum - squaredMagic, -2, limited);
-  if (low)
-    r = r + *low;
-  return squareScaled(multiplyAdd(evaluate(Tables<32>::exp2Wide, r), r, 1), sum);
-}
-
 template <unsigned W> Real<W> buildExp2(Real<W> x) {
   if constexpr (W == 32)
-    return buildFusedExp2(x, nullptr);
+    return buildPower(reduceExp2, x, -151, 129, 125);
   Real<W> sum = x + Format<W>::toInteger;
   Real<W> r = x - (sum - Format<W>::toInteger);
   Int<W> shifted = toBits(sum) << Format<W>::fractionBits;
   return limit(scale(exp2OfReduced(r), shifted, x < 0), x, W == 32 ? 128 : 1024, W == 32 ? -150 : -1075);
 }
 
+/// 2^(high + low) = (2^m)^2 * 2^r, with r within 1. The power of two comes as a factor that is applied twice: it stays a
+/// normal number until the result is infinity or zero, and only the last product is rounded.
+static Real<32> buildFusedExp2OfSum(Real<32> high, Real<32> low) {
+  constexpr double magic = wholeMagic + 127;
+  Real<32> limited = atMost(atLeast(high, -151), 129);
+  Real<32> sum = multiplyAdd(limited, 0.5, magic);
+  Real<32> r = multiplyAdd(sum - magic, -2, limited) + low;
+  Real<32> power = fromBits(toBits(sum) << 23);
+  return multiplyAdd(evaluate(Tables<32>::exp2Wide, r), r, 1) * power * power;
+}
+
 template <unsigned W> Real<W> buildExp2OfSum(Real<W> high, Real<W> low) {
   if constexpr (W == 32)
-    return buildFusedExp2(high, &low);
+    return buildFusedExp2OfSum(high, low);
   Real<W> sum = high + Format<W>::toInteger;
   Real<W> r = high - (sum - Format<W>::toInteger) + low;
   Real<W> result = scale(exp2OfReduced(r), toBits(sum) << Format<W>::fractionBits, high < 0);

@@ -19,10 +19,9 @@ template <> struct Tables<32> {
   /// (exp(r) - 1 - r) / r^2; error -28.23.
   static constexpr double exp[] = {
       0x1.fffffc0000000p-2, 0x1.5554900000000p-3, 0x1.5558a00000000p-5, 0x1.123aca0000000p-7, 0x1.6a604a0000000p-10};
-  /// (exp(r) - 1 - r) / r^2, for r within log(2); error -26.01.
-  static constexpr double expWide[] = {
-      0x1.00000c0000000p-1, 0x1.5555100000000p-3, 0x1.5549da0000000p-5, 0x1.1127c20000000p-7, 0x1.71c5640000000p-10,
-      0x1.9b80ba0000000p-13};
+  /// (exp(r) - 1) / r, relative to the power of two below exp(r); error -22.89.
+  static constexpr double expShort[] = {
+      0x1.ffffee0000000p-1, 0x1.fffdba0000000p-2, 0x1.555d440000000p-3, 0x1.573e260000000p-5, 0x1.0ebc820000000p-7};
   /// (exp(r) - 1 - r) / r^2, relative to exp(r) - 1; error -30.98.
   static constexpr double expm1[] = {
       0x1p-1, 0x1.5555540000000p-3, 0x1.5554f00000000p-5, 0x1.1113080000000p-7, 0x1.6d43860000000p-10,
@@ -31,6 +30,9 @@ template <> struct Tables<32> {
   static constexpr double exp2[] = {
       0x1.62e4300000000p-1, 0x1.ebfbd80000000p-3, 0x1.c6af760000000p-5, 0x1.3b30a20000000p-7, 0x1.5f0b8a0000000p-10,
       0x1.3f9fea0000000p-13};
+  /// (2^r - 1) / r, relative to the power of two below 2^r; error -22.92.
+  static constexpr double exp2Short[] = {
+      0x1.62e4240000000p-1, 0x1.ebf9b40000000p-3, 0x1.c6babc0000000p-5, 0x1.3cece80000000p-7, 0x1.5aabde0000000p-10};
   /// (2^r - 1) / r, for r within 1; error -25.96.
   static constexpr double exp2Wide[] = {
       0x1.62e4320000000p-1, 0x1.ebfbfe0000000p-3, 0x1.c6af980000000p-5, 0x1.3b1ed80000000p-7, 0x1.5dbf9a0000000p-10,
@@ -105,8 +107,8 @@ template <> struct Tables<32> {
       0x1.bcc0000000000p-2, -0x1.09d5b20000000p-15};
   static constexpr double halfPi[] = {
       0x1.921fb60000000p+0, -0x1.777a5c0000000p-25};
-  static constexpr double twoLn2[] = {
-      0x1.62e4300000000p+0, -0x1.05c6100000000p-28};
+  static constexpr double ln2Whole[] = {
+      0x1.62e4300000000p-1, -0x1.05c6100000000p-29};
   static constexpr double halfPiThree[] = {
       0x1.921fb60000000p+0, -0x1.777a5c0000000p-25, -0x1.ee59da0000000p-50};
   static constexpr double halfPiSplit[] = {

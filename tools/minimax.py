@@ -133,19 +133,27 @@ def log_tail(base):
             lambda f: f ** 2 / abs(mp.log(1 + f) * scale) if f else mp.mpf(0))
 
 
+def below_power(function):
+    """The weight of g's error in 1 + r * g(r), by what the last place of the function's value is worth."""
+    return lambda r: abs(r) / mp.mpf(2) ** mp.floor(mp.log(function(r), 2))
+
+
 def polynomials(width):
     """(name, what, function, weight, low, high, degree)."""
     f32 = width == 32
     yield ("exp", "(exp(r) - 1 - r) / r^2", lambda r: (mp.expm1(r) - r) / r ** 2, lambda r: r ** 2 / mp.exp(r),
            -HALF_LN2, HALF_LN2, 4 if f32 else 9)
     if f32:
-        yield ("expWide", "(exp(r) - 1 - r) / r^2, for r within log(2)", lambda r: (mp.expm1(r) - r) / r ** 2,
-               lambda r: r ** 2 / mp.exp(r), -2 * HALF_LN2, 2 * HALF_LN2, 5)
+        yield ("expShort", "(exp(r) - 1) / r, relative to the power of two below exp(r)", lambda r: mp.expm1(r) / r,
+               below_power(mp.exp), -HALF_LN2, HALF_LN2, 4)
     yield ("expm1", "(exp(r) - 1 - r) / r^2, relative to exp(r) - 1", lambda r: (mp.expm1(r) - r) / r ** 2,
            lambda r: r ** 2 / abs(mp.expm1(r)), -HALF_LN2, HALF_LN2, 5 if f32 else 10)
     yield ("exp2", "(2^r - 1) / r", lambda r: (mp.mpf(2) ** r - 1) / r, lambda r: abs(r) / mp.mpf(2) ** r,
            mp.mpf("-0.5001"), mp.mpf("0.5001"), 5 if f32 else 11)
     if f32:
+        yield ("exp2Short", "(2^r - 1) / r, relative to the power of two below 2^r",
+               lambda r: (mp.mpf(2) ** r - 1) / r, below_power(lambda r: mp.mpf(2) ** r),
+               mp.mpf("-0.5001"), mp.mpf("0.5001"), 4)
         yield ("exp2Wide", "(2^r - 1) / r, for r within 1", lambda r: (mp.mpf(2) ** r - 1) / r,
                lambda r: abs(r) / mp.mpf(2) ** r, mp.mpf("-1.0001"), mp.mpf("1.0001"), 6)
     for name, base in ("log", mp.e), ("log2", 2), ("log10", 10):
@@ -210,7 +218,7 @@ def constants(width):
         yield name, split(value, half, digits)
     yield "halfPi", split(mp.pi / 2, digits, digits)
     if f32:
-        yield "twoLn2", split(2 * mp.log(2), digits, digits)
+        yield "ln2Whole", split(mp.log(2), digits, digits)
         yield "halfPiThree", split(mp.pi / 2, digits, digits, digits)
     else:
         yield "halfPiParts", split(mp.pi / 2, 33, 33, 33, digits)

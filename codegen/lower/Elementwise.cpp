@@ -2,7 +2,9 @@
 
 #include "codegen/lower/Elementwise.h"
 
+#include "codegen/RareBranch.h"
 #include "ir/RowIndex.h"
+#include "passes/RareAttribute.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -101,7 +103,10 @@ static void intrinsicWithFalse(const Site &site) {
 static void negate(const Site &site) { site.results.push_back(site.builder.CreateFNeg(site.operands[0])); }
 
 static void select(const Site &site) {
-  site.results.push_back(site.builder.CreateSelect(site.operands[0], site.operands[1], site.operands[2]));
+  llvm::Value *condition = site.operands[0];
+  if (site.op->hasAttr(rareAttribute))
+    condition = markRare(site.builder, condition);
+  site.results.push_back(site.builder.CreateSelect(condition, site.operands[1], site.operands[2]));
 }
 
 static void compareIntegers(const Site &site) {
