@@ -174,18 +174,19 @@ static bool movesToAll(const CallInst &move) {
   return get(3) == 15 && get(4) == 15 && get(5);
 }
 
-/// Whether `user` only makes the moved word part of a number of two words that is added to others, or compared with one
-/// and selected. AMDGCNFuseMoves mends what LLVM makes of that.
-static bool isWordOfSum(const User *user) {
+/// Whether `user` only makes the moved word part of a number of two words that is added to others or taken off one, or,
+/// where it may, compared with one and selected. AMDGCNFuseSums and AMDGCNFuseMoves mend what LLVM makes of that.
+static bool isWordOfSum(const User *user, bool mayCompare) {
+  auto isPart = [&](const User *u) { return isWordOfSum(u, mayCompare); };
   if (isa<InsertElementInst>(user) || (isa<BitCastInst>(user) && user->getType()->isIntegerTy(64)))
-    return all_of(user->users(), isWordOfSum);
+    return all_of(user->users(), isPart);
   if (auto *compare = dyn_cast<ICmpInst>(user))
-    return compare->isUnsigned() && compare->getOperand(0)->getType()->isIntegerTy(64);
+    return mayCompare && compare->isUnsigned() && compare->getOperand(0)->getType()->isIntegerTy(64);
   if (isa<SelectInst>(user))
-    return true;
+    return mayCompare;
   auto *sum = dyn_cast<BinaryOperator>(user);
-  return sum && sum->getOpcode() == Instruction::Add && sum->getType()->isIntegerTy(64) &&
-         none_of(sum->users(), [](const User *u) { return isa<CmpInst>(u); });
+  return sum && (sum->getOpcode() == Instruction::Add || sum->getOpcode() == Instruction::Sub) &&
+         sum->getType()->isIntegerTy(64) && none_of(sum->users(), [](const User *u) { return isa<CmpInst>(u); });
 }
 
 /// LLVM 22 folds a DPP move into instructions that no chip encodes with it, as additions with carry whose other operand
@@ -196,7 +197,8 @@ static void keepMovesFromCarry(Function &kernel) {
   for (Instruction &instruction : instructions(kernel))
     if (auto *call = dyn_cast<CallInst>(&instruction))
       if (call->getIntrinsicID() == Intrinsic::amdgcn_update_dpp) {
-        if (movesToAll(*call) && all_of(call->users(), isWordOfSum))
+        bool toAll = movesToAll(*call);
+        if (all_of(call->users(), [&](const User *u) { return isWordOfSum(u, /*mayCompare=*/toAll); }))
           continue;
         bool isCompared = any_of(call->users(), [](const User *u) { return isa<ICmpInst>(u); });
         bool isSubtracted = any_of(call->users(), [](const User *u) {

@@ -16,34 +16,21 @@
 
 #include "codegen/AMDGCNFuseExchange.h"
 
+#include "codegen/AMDGCNMachine.h"
 #include "codegen/MachinePass.h"
 
-#include "llvm/ADT/StringMap.h"
 #include "llvm/CodeGen/MachineInstrBuilder.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
-#include <mutex>
 
 using namespace llvm;
 
 namespace qd {
 
-unsigned findAMDGCNOpcode(const TargetInstrInfo &instructions, StringRef name) {
-  static StringMap<unsigned> opcodes;
-  static std::once_flag once;
-  std::call_once(once, [&] {
-    for (unsigned opcode = 1, end = instructions.getNumOpcodes(); opcode != end; ++opcode)
-      if (StringRef known = instructions.getName(opcode); known.starts_with("V_") || known.starts_with("S_"))
-        opcodes[known] = opcode;
-  });
-  return opcodes.lookup(name);
-}
+using machine::Move;
 
 namespace {
 /// Places of operands, by LLVM's definitions.
-struct Move {
-  enum { result, old, source, control, rows, banks, bound };
-};
 struct Subtract {
   enum { result, borrow, source0, source1, borrowed };
 };
@@ -72,11 +59,12 @@ public:
   bool runOnMachineFunction(MachineFunction &function) override;
 
 private:
-  unsigned find(StringRef name) const { return findAMDGCNOpcode(*instructions, name); }
+  unsigned find(StringRef name) const { return machine::findOpcode(*instructions, name); }
   MachineInstr *getOnlyUser(Register reg) const;
-  bool isVector(const MachineOperand &operand) const;
-  bool keepsExec(const MachineInstr &from, const MachineInstr &to) const;
-  bool isFree(Register vcc, MachineBasicBlock::iterator at) const;
+  bool isVector(const MachineOperand &operand) const { return machine::isVector(operand, *registers); }
+  bool keepsExec(const MachineInstr &from, const MachineInstr &to) const {
+    return machine::hasSameLanes(from, to, *physical);
+  }
   std::optional<Exchange> match(MachineInstr &first) const;
   bool matchWord(Word &word, const MachineInstr &flip) const;
   MachineInstrBuilder build(MachineInstr &at, const MachineInstr &from, StringRef name);
@@ -100,31 +88,6 @@ char FuseExchange::ID = 0;
 
 MachineInstr *FuseExchange::getOnlyUser(Register reg) const {
   return reg.isVirtual() && registers->hasOneNonDBGUse(reg) ? &*registers->use_instr_nodbg_begin(reg) : nullptr;
-}
-
-/// Whether the operand is one 32-bit vector register.
-bool FuseExchange::isVector(const MachineOperand &operand) const {
-  if (!operand.isReg() || !operand.getReg().isVirtual())
-    return false;
-  const TargetRegisterClass *type = registers->getRegClass(operand.getReg());
-  if (operand.getSubReg())
-    type = physical->getSubRegisterClass(type, operand.getSubReg());
-  return type && StringRef(physical->getRegClassName(type)) == "VGPR_32";
-}
-
-/// Whether `to` follows in the same block, for the same active lanes.
-bool FuseExchange::keepsExec(const MachineInstr &from, const MachineInstr &to) const {
-  if (from.getParent() != to.getParent())
-    return false;
-  // EXEC is the one implicit operand of a move.
-  Register exec = from.implicit_operands().begin()->getReg();
-  for (auto at = std::next(from.getIterator()); at != from.getParent()->end(); ++at) {
-    if (&*at == &to)
-      return true;
-    if (at->modifiesRegister(exec, physical))
-      return false;
-  }
-  return false;
 }
 
 /// A word's move serves the subtraction and selects by `flip`, as their first operand, and nothing else.
@@ -220,25 +183,6 @@ void FuseExchange::fuseEach(const Exchange &exchange) {
   }
 }
 
-/// Whether nothing from `at` on reads what VCC holds there.
-bool FuseExchange::isFree(Register vcc, MachineBasicBlock::iterator at) const {
-  for (auto end = at->getParent()->end(); at != end; ++at) {
-    if (at->readsRegister(vcc, physical))
-      return false;
-    if (at->modifiesRegister(vcc, physical))
-      return true;
-  }
-  return true;
-}
-
-/// Whether `from` stands before `to` in their block.
-static bool isBefore(const MachineInstr &from, const MachineInstr &to) {
-  for (auto at = from.getIterator(); at != from.getParent()->end(); ++at)
-    if (&*at == &to)
-      return &from != &to;
-  return false;
-}
-
 /// gfx9: all of the step in front of its first select, by way of VCC.
 bool FuseExchange::fuseWhole(const Exchange &exchange) {
   MachineBasicBlock &block = *exchange.flip->getParent();
@@ -247,14 +191,14 @@ bool FuseExchange::fuseWhole(const Exchange &exchange) {
   };
   auto found = find_if(block, isSelect);
   Register vcc = instructions->get(find("V_SUB_CO_U32_dpp")).implicit_defs().front();
-  if (found == block.end() || !isFree(vcc, found))
+  if (found == block.end() || !machine::isFree(vcc, found, *physical))
     return false;
   MachineInstr &at = *found;
   // What the other selects read stands before the step.
   for (const Word &word : exchange.words)
     for (MachineInstr *select : word.selects) {
       MachineInstr *own = registers->getUniqueVRegDef(select->getOperand(Select::source1).getReg());
-      if (!own || (own->getParent() == &block && !isBefore(*own, at)))
+      if (!own || (own->getParent() == &block && !machine::isBefore(*own, at)))
         return false;
     }
   for (const Word &word : exchange.words) {

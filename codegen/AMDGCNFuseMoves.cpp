@@ -18,6 +18,8 @@
 #include "codegen/AMDGCNFuseMoves.h"
 
 #include "codegen/AMDGCNFuseExchange.h"
+#include "codegen/AMDGCNFuseSums.h"
+#include "codegen/AMDGCNMachine.h"
 #include "codegen/MachinePass.h"
 
 #include "llvm/CodeGen/MachineInstrBuilder.h"
@@ -32,6 +34,8 @@ using namespace llvm;
 
 namespace qd {
 
+using machine::Move;
+
 namespace {
 /// An operation, its form with a move, and the bits of x in `x op y = y`.
 struct Fusion {
@@ -43,10 +47,7 @@ constexpr Fusion fusions[] = {
     {"V_MUL_F32_e64", "V_MUL_F32_dpp", 0x3f800000},
 };
 
-/// Operands of the three forms, by LLVM's definitions.
-struct Move {
-  enum { result, old, source, control, rows, banks, bound };
-};
+/// Operands of an operation, by LLVM's definitions.
 struct Operation {
   enum { result, modifiers0, source0, modifiers1, source1, clamp, scale };
 };
@@ -73,7 +74,6 @@ public:
 private:
   bool fuse(MachineInstr &operation, const Fusion &fusion, unsigned fusedOpcode);
   bool isConstant(Register reg, uint32_t bits) const;
-  bool hasSameLanes(const MachineInstr &from, const MachineInstr &to) const;
 
   MachineRegisterInfo *registers = nullptr;
   const TargetInstrInfo *instructions = nullptr;
@@ -89,21 +89,6 @@ bool FuseMoves::isConstant(Register reg, uint32_t bits) const {
          uint32_t(definition->getOperand(1).getImm()) == bits;
 }
 
-/// Whether `to` follows in the same block, for the same active lanes.
-bool FuseMoves::hasSameLanes(const MachineInstr &from, const MachineInstr &to) const {
-  if (from.getParent() != to.getParent())
-    return false;
-  // EXEC is the one implicit operand of a move.
-  Register exec = from.implicit_operands().begin()->getReg();
-  for (auto at = std::next(from.getIterator()); at != from.getParent()->end(); ++at) {
-    if (&*at == &to)
-      return true;
-    if (at->modifiesRegister(exec, physical))
-      return false;
-  }
-  return false;
-}
-
 bool FuseMoves::fuse(MachineInstr &operation, const Fusion &fusion, unsigned fusedOpcode) {
   for (unsigned at : {Operation::modifiers0, Operation::modifiers1, Operation::clamp, Operation::scale})
     if (!operation.getOperand(at).isImm() || operation.getOperand(at).getImm() != 0)
@@ -116,11 +101,11 @@ bool FuseMoves::fuse(MachineInstr &operation, const Fusion &fusion, unsigned fus
         !registers->hasOneNonDBGUse(moved.getReg()))
       continue;
     MachineInstr *move = registers->getUniqueVRegDef(moved.getReg());
-    if (!move || move->getOpcode() != findAMDGCNOpcode(*instructions, "V_MOV_B32_dpp") ||
+    if (!move || move->getOpcode() != machine::findOpcode(*instructions, "V_MOV_B32_dpp") ||
         move->getOperand(Move::bound).getImm() != 0 || !move->getOperand(Move::old).isReg() ||
         !isConstant(move->getOperand(Move::old).getReg(), fusion.identity) ||
         registers->getRegClass(other.getReg()) != registers->getRegClass(moved.getReg()) ||
-        !hasSameLanes(*move, operation))
+        !machine::hasSameLanes(*move, operation, *physical))
       continue;
     auto fused = BuildMI(*operation.getParent(), operation, operation.getDebugLoc(), instructions->get(fusedOpcode),
                          operation.getOperand(Operation::result).getReg())
@@ -146,7 +131,7 @@ bool FuseMoves::runOnMachineFunction(MachineFunction &function) {
   registers = &function.getRegInfo();
   instructions = function.getSubtarget().getInstrInfo();
   physical = function.getSubtarget().getRegisterInfo();
-  unsigned move = findAMDGCNOpcode(*instructions, "V_MOV_B32_dpp");
+  unsigned move = machine::findOpcode(*instructions, "V_MOV_B32_dpp");
   bool hasMoves = false;
   for (MachineBasicBlock &block : function)
     for (MachineInstr &instruction : block)
@@ -156,8 +141,8 @@ bool FuseMoves::runOnMachineFunction(MachineFunction &function) {
 
   bool hasChanged = false;
   for (const Fusion &fusion : fusions) {
-    unsigned opcode = findAMDGCNOpcode(*instructions, fusion.operation),
-             fused = findAMDGCNOpcode(*instructions, fusion.fused);
+    unsigned opcode = machine::findOpcode(*instructions, fusion.operation),
+             fused = machine::findOpcode(*instructions, fusion.fused);
     for (MachineBasicBlock &block : function)
       for (MachineInstr &instruction : make_early_inc_range(block))
         if (instruction.getOpcode() == opcode)
@@ -171,43 +156,49 @@ bool CopyScalars::runOnMachineFunction(MachineFunction &function) {
     return false;
   MachineRegisterInfo &registers = function.getRegInfo();
   const TargetInstrInfo &instructions = *function.getSubtarget().getInstrInfo();
-  unsigned opcodes[] = {findAMDGCNOpcode(instructions, "V_ADD_CO_U32_e64_dpp"),
-                        findAMDGCNOpcode(instructions, "V_SUB_CO_U32_e64_dpp"),
-                        findAMDGCNOpcode(instructions, "V_SUBREV_CO_U32_e64_dpp")};
+  unsigned opcodes[] = {machine::findOpcode(instructions, "V_ADD_CO_U32_e64_dpp"),
+                        machine::findOpcode(instructions, "V_SUB_CO_U32_e64_dpp"),
+                        machine::findOpcode(instructions, "V_SUBREV_CO_U32_e64_dpp"),
+                        machine::findOpcode(instructions, "V_ADDC_U32_e64_dpp"),
+                        machine::findOpcode(instructions, "V_SUBB_U32_e64_dpp"),
+                        machine::findOpcode(instructions, "V_SUBBREV_U32_e64_dpp")};
   bool hasChanged = false;
   for (MachineBasicBlock &block : function)
     for (MachineInstr &instruction : block) {
       if (!is_contained(opcodes, instruction.getOpcode()))
         continue;
-      constexpr unsigned result = 0, source1 = 4;
-      MachineOperand &operand = instruction.getOperand(source1);
+      constexpr unsigned result = 0, source0 = 3, source1 = 4;
       const TargetRegisterClass *vector = registers.getRegClass(instruction.getOperand(result).getReg());
-      if (!operand.isReg() || (operand.getReg().isVirtual() && !operand.getSubReg() &&
-                               registers.getRegClass(operand.getReg()) == vector))
-        continue;
-      Register copy = registers.createVirtualRegister(vector);
-      BuildMI(block, instruction, instruction.getDebugLoc(), instructions.get(TargetOpcode::COPY), copy)
-          .addReg(operand.getReg(), /*flags=*/0, operand.getSubReg());
-      operand.setReg(copy);
-      operand.setSubReg(0);
-      operand.setIsKill(false);
-      hasChanged = true;
+      for (unsigned at : {source0, source1}) {
+        MachineOperand &operand = instruction.getOperand(at);
+        if (!operand.isReg() || machine::isVector(operand, registers))
+          continue;
+        Register copy = registers.createVirtualRegister(vector);
+        BuildMI(block, instruction, instruction.getDebugLoc(), instructions.get(TargetOpcode::COPY), copy)
+            .addReg(operand.getReg(), /*flags=*/0, operand.getSubReg());
+        operand.setReg(copy);
+        operand.setSubReg(0);
+        operand.setIsKill(false);
+        hasChanged = true;
+      }
     }
   return hasChanged;
 }
 
 void addAMDGCNMachinePasses(TargetPassConfig &config) {
   static std::once_flag once;
-  static char *fuseExchange;
+  static char *fuseExchange, *fuseSums;
   std::call_once(once, [] {
     registerMachinePass<FuseMoves>("DPP moves as part of float operations", "qd-fuse-moves");
     registerMachinePass<CopyScalars>("vector operands of DPP additions with carry", "qd-copy-scalars");
     fuseExchange = &registerFuseExchange();
+    fuseSums = &registerFuseSums();
   });
   auto insertBehind = [&](StringRef name, char &id) {
     if (const PassInfo *info = PassRegistry::getPassRegistry()->getPassInfo(name))
       config.insertPass(info->getTypeInfo(), &id);
   };
+  insertBehind("si-fold-operands", *fuseSums); // in front of LLVM's own, which takes the lower word alone
   insertBehind("gcn-dpp-combine", FuseMoves::ID);
   insertBehind("gcn-dpp-combine", *fuseExchange);
   insertBehind("si-shrink-instructions", CopyScalars::ID);

@@ -35,6 +35,9 @@ using Predicate = arith::CmpIPredicate;
 
 /// Totals that each lane loads itself.
 static constexpr int32_t fewTotals = 8;
+/// Totals that AMD's chips select. So many and more take longer than loads from a place of the own subgroup; where reading
+/// a lane is what shuffles cost least, loads cost more.
+static constexpr int32_t selectedTotals = 3, selectedTotalsOfReaders = 5;
 /// Totals that a lane of a warp loads at once.
 static constexpr int32_t totalsOfLane = 4;
 
@@ -73,6 +76,8 @@ private:
   Values finish(Values result, ValueRange carry, Value isEmpty, Value isOpen);
   bool hasPads(const Runs &runs) const;
   Values addUpPadded(const Stage &stage, int32_t pads);
+  bool hasRowTotals(const Runs &runs) const;
+  Values addUpRowTotals(const Stage &stage, const Runs &runs);
   bool isSpread(const Runs &runs) const;
   bool isNative(const Runs &runs) const;
   int32_t getGroup(const Runs &runs) const;
@@ -171,8 +176,11 @@ Values BlockScan::finish(Values result, ValueRange carry, Value isEmpty, Value i
 /// starts at an even place, so that loads go in pairs; where it thereby lacks its last total, that is loaded by itself.
 /// AMD's chips load pairs from any place.
 bool BlockScan::hasPads(const Runs &runs) const {
-  return combiner.getKind() && !head && own.front().getType().getIntOrFloatBitWidth() > 32 && runs.count > 2 &&
-         runs.count <= fewTotals;
+  bool isWide = own.front().getType().getIntOrFloatBitWidth() > 32;
+  int32_t least = isWide ? 3 : fewTotals + 1;
+  if (at.shape.rowLanes && !isWide)
+    least = at.shape.readLanes ? selectedTotalsOfReaders : selectedTotals;
+  return combiner.getKind() && !head && runs.count >= least && runs.count <= fewTotals;
 }
 
 Values BlockScan::addUpPadded(const Stage &stage, int32_t pads) {
@@ -188,6 +196,19 @@ Values BlockScan::addUpPadded(const Stage &stage, int32_t pads) {
   Value isOdd = at.compare(Predicate::ne, start, subgroup);
   Value end = at.create<arith::AddIOp>(subgroup, int64_t(pads - 1));
   totals.push_back(stage.load(at, at.select(isOdd, end, at.constant(0)).front()));
+  return combineRow(at, combiner, std::move(totals));
+}
+
+/// AMD's chips select each total or what changes nothing, side by side, and not each sum behind the other.
+bool BlockScan::hasRowTotals(const Runs &runs) const {
+  return at.shape.rowLanes && combiner.getKind() && !head && runs.count <= fewTotals;
+}
+
+Values BlockScan::addUpRowTotals(const Stage &stage, const Runs &runs) {
+  Values neutral = combiner.getNeutral(at.b, at.loc, own.front().getType());
+  SmallVector<Values> totals;
+  for (int32_t i = 0; i < runs.count; ++i)
+    totals.push_back(at.select(isBelow(at.constant(i)), stage.load(at, at.constant(i)), neutral));
   return combineRow(at, combiner, std::move(totals));
 }
 
@@ -306,6 +327,8 @@ Values BlockScan::scan(bool isExclusive) {
     result = finishNeutral(std::move(result), addUpSpread(stage, runs, /*parts=*/1), isEmpty);
   else if (pads)
     result = finishNeutral(std::move(result), addUpPadded(stage, pads), isEmpty);
+  else if (hasRowTotals(runs))
+    result = finishNeutral(std::move(result), addUpRowTotals(stage, runs), isEmpty);
   else
     result = finish(std::move(result), addUp(stage, runs), isEmpty, isOpen);
   return subtracts ? Values(combiner.remove(at.b, at.loc, result.front(), own.front())) : result;

@@ -122,12 +122,19 @@ private:
     return isInteger ? kind != Kind::mul : type->isFloatTy() && (kind == Kind::add || kind == Kind::mul);
   }
 
+  /// Whether the moves of both words and their sum can be two instructions, of which the second takes a carry.
+  bool isFusedSum() const {
+    return isInteger && numWords == 2 && kind == Kind::add && (e.target.has(DppCarry) || e.target.has(WaveShift));
+  }
+
   llvm::Value *dpp(llvm::Value *word, llvm::Value *old, unsigned control, unsigned rows, unsigned banks = 15);
   llvm::Value *otherRow(llvm::Value *whole, uint32_t lane);
   llvm::Value *readLane(llvm::Value *whole, unsigned lane);
   void stepAll(const Step &step);
   void stepUp(const Step &step);
-  void subtractMoved(llvm::Value *moved);
+  void stepWhere(unsigned control, uint8_t groups);
+  void scanBySelections();
+  void addFromLane(unsigned lane, unsigned banks);
   void scanBelowRow();
   void splitRows();
 
@@ -291,55 +298,96 @@ llvm::Value *Chain::reduce() {
   return narrow(last->meet == Meet::RowBcast ? readLane(value, 63) : value);
 }
 
-/// Zeros cost no register, and do not change what they are subtracted from: of -v - moved they leave -v, whatever the sign
-/// of a zero v. Two steps give the value its own sign.
-void Chain::subtractMoved(llvm::Value *moved) { value = b.CreateFSub(b.CreateFNeg(value), moved); }
+/// Lanes of `banks` add what a lane of their row holds.
+void Chain::addFromLane(unsigned lane, unsigned banks) {
+  llvm::Type *bits = b.getInt64Ty();
+  llvm::Value *neutral = b.getInt64(uint64_t(neutralWords[1]->getZExtValue()) << 32 | neutralWords[0]->getZExtValue());
+  llvm::Value *moved =
+      b.CreateIntrinsic(Intrinsic::amdgcn_update_dpp, {bits},
+                        {neutral, b.CreateBitCast(value, bits), b.getInt32(0x150 + lane), b.getInt32(15), b.getInt32(banks),
+                         b.getFalse()}); // row_newbcast
+  value = combine(b.CreateBitCast(moved, type), value);
+}
 
-/// Less than a row: lanes of the upper half of each group add what the last lane of the lower half holds.
+/// Lanes of `groups`, a mask of 8 lanes, add what a move gives them.
+void Chain::stepWhere(unsigned control, uint8_t groups) {
+  uint64_t reached = groups * UINT64_C(0x0101010101010101);
+  llvm::Value *isReached =
+      b.CreateIntrinsic(Intrinsic::amdgcn_inverse_ballot, {b.getInt64Ty()}, {b.getInt64(reached)});
+  llvm::Value *moved = eachWord(value, [&](llvm::Value *word, unsigned) { return dpp(word, nullptr, control, 15); });
+  value = b.CreateSelect(isReached, combine(moved, value), value);
+}
+
+/// Floats of less than a row, by selections of sums: of 8 lanes the upper half first adds what the lower one holds, which
+/// takes no selection, as DPP tells apart banks of 4 lanes.
+void Chain::scanBySelections() {
+  if (lanes < 8) {
+    stepWhere(0xa0, 0xaa); // quad_perm:[0,0,2,2]
+    if (lanes == 4)
+      stepWhere(0x55, 0xcc); // quad_perm:[1,1,1,1]
+    return;
+  }
+  value = combine(eachWord(value, [&](llvm::Value *word, unsigned i) {
+                    return dpp(word, neutralWords[i], 0x114, 15, /*banks=*/0xa); // row_shr:4
+                  }),
+                  value);
+  stepWhere(0x112, 0xfc); // row_shr:2
+  stepWhere(0x111, 0xfe); // row_shr:1
+}
+
+/// Less than a row: lanes of the upper half of each group add what the last lane of the lower half holds, others 0: of
+/// floats a zero with the sign of their own value, which is what these moves give them there.
 void Chain::scanBelowRow() {
+  constexpr unsigned shortest = 32;
+  if (!isInteger && (isFused() || (lanes == 8 && e.target.subgroupSize == shortest)))
+    return scanBySelections();
   struct Half {
     unsigned distance, control;
   };
-  bool isNegated = false;
-  for (Half half : {Half{1, 0xa0}, Half{2, 0x55}, Half{4, 0x114}}) { // quad_perm:[0,0,2,2], [1,1,1,1], row_shr:4
+  for (Half half : {Half{1, 0xa0}, Half{2, 0x54}}) { // quad_perm:[0,0,2,2], [0,1,1,1]
     if (half.distance >= lanes)
-      break;
-    llvm::Value *source = value;
-    if (half.distance == 4) {
-      source = eachWord(value, [&](llvm::Value *word, unsigned) { return dpp(word, nullptr, 0xff, 15); }); // [3,3,3,3]
-      if (isFused()) {
-        value = combine(eachWord(source, [&](llvm::Value *word, unsigned i) {
-                          return dpp(word, neutralWords[i], half.control, 15, /*banks=*/0xa);
-                        }),
-                        value);
-        break;
-      }
-    }
+      return;
     llvm::Value *bit = b.CreateShl(e.getLaneId(), 31 - llvm::Log2_32(half.distance));
     llvm::Value *isUpper = b.CreateAShr(bit, 31);
-    llvm::Value *moved = eachWord(source, [&](llvm::Value *word, unsigned) {
-      return b.CreateAnd(dpp(word, nullptr, half.control, 15), isUpper);
+    llvm::Value *moved = eachWord(value, [&](llvm::Value *word, unsigned i) {
+      bool hasSign = !isInteger && i + 1 == numWords;
+      return b.CreateAnd(dpp(word, nullptr, half.control, 15),
+                         hasSign ? b.CreateOr(isUpper, b.getInt32(0x80000000)) : isUpper);
     });
-    if (isInteger) {
-      value = combine(value, moved);
-      continue;
-    }
-    subtractMoved(moved);
-    isNegated = !isNegated;
+    value = combine(moved, value);
   }
-  if (isNegated)
-    value = b.CreateFNeg(value);
+  if (lanes < 8)
+    return;
+  // An addition of f64 takes a move from one lane of each row.
+  if (type->isDoubleTy() && e.target.has(RowShare) && e.target.has(WaveShift)) {
+    addFromLane(3, 0x2);
+    addFromLane(11, 0x8);
+    return;
+  }
+  llvm::Value *lasts =
+      eachWord(value, [&](llvm::Value *word, unsigned) { return dpp(word, nullptr, 0xff, 15); }); // quad_perm:[3,3,3,3]
+  if (isFused() || isFusedSum() || !isInteger) {
+    lasts = eachWord(lasts, [&](llvm::Value *word, unsigned i) {
+      return dpp(word, neutralWords[i], 0x114, 15, /*banks=*/0xa); // row_shr:4
+    });
+  } else {
+    llvm::Value *isUpper = b.CreateAShr(b.CreateShl(e.getLaneId(), 29), 31);
+    lasts = eachWord(lasts, [&](llvm::Value *word, unsigned) { return b.CreateAnd(dpp(word, nullptr, 0x114, 15), isUpper); });
+  }
+  value = combine(lasts, value);
 }
 
 /// A row's scan becomes that of its halves: the upper gives back what the lower one holds in all.
 void Chain::splitRows() {
-  auto giveBack = [&](llvm::Value *word, unsigned control, unsigned banks) {
-    llvm::Value *lower = dpp(word, b.getInt32(0), control, 15, banks);
+  auto giveBack = [&](llvm::Value *whole, unsigned control, unsigned banks) {
+    llvm::Value *lower =
+        eachWord(whole, [&](llvm::Value *word, unsigned) { return dpp(word, b.getInt32(0), control, 15, banks); });
     value = kind == Kind::add ? b.CreateSub(value, lower) : b.CreateXor(value, lower);
   };
   if (e.target.has(RowShare))
     return giveBack(value, 0x157, 0xc); // row_share:7
-  llvm::Value *lasts = dpp(value, nullptr, 0xff, 15); // quad_perm:[3,3,3,3]
+  llvm::Value *lasts =
+      eachWord(value, [&](llvm::Value *word, unsigned) { return dpp(word, nullptr, 0xff, 15); }); // quad_perm:[3,3,3,3]
   giveBack(lasts, 0x114, 0x4); // row_shr:4
   giveBack(lasts, 0x118, 0x8); // row_shr:8
 }
@@ -350,7 +398,7 @@ void Chain::stepUp(const Step &step) {
   if (step.meet != Meet::DPP) {
     source = step.meet == Meet::OtherRow ? otherRow(value, step.control) : readLane(value, step.control);
     control = 0xe4; // quad_perm:[0,1,2,3]
-    if (!isFused()) {
+    if (!isFused() && !isFusedSum()) {
       // One select of the results costs less than a register with the neutral value, and a masked move, of each word.
       uint64_t reached = 0;
       for (unsigned lane = 0; lane < 64; ++lane)
@@ -361,15 +409,8 @@ void Chain::stepUp(const Step &step) {
       return;
     }
   }
-  // A row takes four such steps, and a wave of 64 two more.
-  if (type->isDoubleTy() && kind == Kind::add && (step.rows == 15 || lanes == 64)) {
-    llvm::Value *moved = eachWord(source, [&](llvm::Value *word, unsigned) {
-      return dpp(word, step.rows == 15 ? nullptr : b.getInt32(0), control, step.rows);
-    });
-    return subtractMoved(moved);
-  }
   // A neutral value for each step where the operation takes its place, else one register for those of a row.
-  if (filled.empty() || isFused() || step.rows != 15)
+  if (filled.empty() || isFused() || isFusedSum() || step.rows != 15)
     filled.assign(neutralWords.begin(), neutralWords.end());
   llvm::Value *moved = eachWord(source, [&](llvm::Value *word, unsigned i) {
     bool isZeroFilled = neutralWords[i]->isZero() && step.rows == 15;
@@ -383,7 +424,8 @@ void Chain::stepUp(const Step &step) {
 
 llvm::Value *Chain::scan() {
   constexpr unsigned rowLanes = 16;
-  bool canSplit = lanes == 8 && isFused() && isInteger && kind != Kind::ori;
+  // Of gfx9, some chips add both words of a sum at once and take no move in that.
+  bool canSplit = lanes == 8 && isInteger && kind != Kind::ori && (isFused() || (isFusedSum() && e.target.has(DppCarry)));
   if (lanes < rowLanes && !canSplit) {
     scanBelowRow();
     return narrow(value);

@@ -9,6 +9,7 @@
 #include "codegen/sim/Sim.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include <cmath>
 
 using namespace llvm;
 
@@ -63,6 +64,38 @@ TEST_P(KnownFaults, TileSumsCountEveryRow) {
   qd.store %s, %y[%i] if %first : !qd.buffer<i32>)");
   EXPECT_EQ(firsts[0], 496);
   EXPECT_EQ(firsts[32], 1520);
+}
+
+/// Sums that cancel are +0.0, and only sums of nothing but -0.0 are -0.0, whatever fills lanes without a source.
+template <typename T> static void expectSigns(const std::vector<T> &x, const std::vector<T> &sums, unsigned tile) {
+  T sum = 0;
+  for (unsigned i = 0; i < x.size(); ++i) {
+    sum = i % tile == 0 ? x[i] : sum + x[i];
+    EXPECT_EQ(sums[i], sum) << "tile " << tile << ", lane " << i;
+    EXPECT_EQ(std::signbit(sums[i]), std::signbit(sum)) << "tile " << tile << ", lane " << i;
+  }
+}
+
+TEST_P(KnownFaults, ScansKeepZerosSigns) {
+  std::vector<double> x(64, -0.0);
+  for (unsigned i = 1; i < 64; i += i % 7 + 1) {
+    x[i - 1] = i;
+    x[i] = i % 3 == 0 ? 0.0 : -double(i);
+  }
+  std::fill(x.begin() + 40, x.begin() + 52, -0.0);
+  x[33] = 0.0;
+  for (unsigned tile = 2; tile <= getSize(); tile *= 2) {
+    std::string clause = tile == getSize() ? "" : formatv(" tile({0})", tile).str();
+    auto scan = [&](StringRef type) {
+      return formatv("  %v = qd.load %x[%i] : !qd.buffer<{0}>\n  %s = qd.subgroup.inclusive_scan add %v{1} : {0}\n"
+                     "  qd.store %s, %y[%i] : !qd.buffer<{0}>",
+                     type, clause)
+          .str();
+    };
+    expectSigns(x, run<double>("f64", scan("f64"), x), tile);
+    std::vector<float> narrow(x.begin(), x.end());
+    expectSigns(narrow, run<float>("f32", scan("f32"), narrow), tile);
+  }
 }
 
 /// A ballot kept in 32 bits loses the upper half of a wave.
