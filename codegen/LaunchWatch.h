@@ -32,7 +32,8 @@ inline llvm::Expected<uint64_t> countBlocks(const std::array<uint32_t, 3> &grid)
 class LaunchWatch {
 public:
   explicit LaunchWatch(const HostOptions &options)
-      : limit(options.launchTimeLimit), isInterrupted(options.isInterrupted), start(Clock::now()), nextQuestion(start + pause) {}
+      : limit(options.launchTimeLimit), isInterrupted(options.isInterrupted),
+        start(isNeeded() ? Clock::now() : Clock::time_point()), nextQuestion(start + pause) {}
 
   bool isNeeded() const { return limit || isInterrupted; }
 

@@ -22,6 +22,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include <cfenv>
 #include <map>
+#include <tuple>
 #ifdef __x86_64__
 #include <xmmintrin.h>
 #endif
@@ -139,10 +140,37 @@ struct WorkerMemory {
   }
 };
 
-/// Of one launch, by worker: a thread has the same memory in the next one, and in its caches.
-using WorkerMemories = std::vector<std::unique_ptr<WorkerMemory>>;
-
 using Entry = void (*)(const void *launch, const void *worker, uint64_t begin, uint64_t end);
+
+struct Kernel;
+
+/// What a worker reads of a launch, in a cache line of its own: the others hold what most kernels do not need.
+struct alignas(64) Blocks {
+  Entry entry = nullptr;
+  const void *record = nullptr;
+  std::unique_ptr<WorkerMemory> *memories = nullptr;
+  const Kernel *kernel = nullptr;
+  cpu::Reports *reports = nullptr;
+  LaunchWatch *watch = nullptr;
+  bool hasAsserts = false, isWatched = false;
+
+  bool operator()(uint64_t begin, uint64_t end, unsigned worker) const;
+  bool operator==(const Blocks &other) const {
+    auto all = [](const Blocks &b) {
+      return std::tuple(b.entry, b.record, b.memories, b.kernel, b.reports, b.watch, b.hasAsserts, b.isWatched);
+    };
+    return all(*this) == all(other);
+  }
+};
+
+/// Of one launch. The next one has the same, and each worker its part in its caches; what stays the same is not written.
+struct LaunchMemory {
+  Blocks blocks;
+  alignas(64) llvm::SmallVector<uint64_t, 30> record;
+  std::vector<std::unique_ptr<WorkerMemory>> workers;
+
+  explicit LaunchMemory(unsigned threads) : workers(threads) {}
+};
 
 struct Kernel {
   std::unique_ptr<llvm::LLVMContext> context;
@@ -155,20 +183,21 @@ struct Kernel {
   Entry entry = nullptr;
   std::string problem;
 
+  cpu::ThreadPool::Pace pace;
   std::mutex mutex;
-  std::vector<WorkerMemories> idle;
+  std::vector<std::unique_ptr<LaunchMemory>> idle;
 
-  WorkerMemories acquire(unsigned threads) {
+  std::unique_ptr<LaunchMemory> acquire(unsigned threads) {
     std::lock_guard<std::mutex> lock(mutex);
     if (idle.empty())
-      return WorkerMemories(threads);
-    WorkerMemories memories = std::move(idle.back());
+      return std::make_unique<LaunchMemory>(threads);
+    std::unique_ptr<LaunchMemory> memory = std::move(idle.back());
     idle.pop_back();
-    return memories;
+    return memory;
   }
-  void release(WorkerMemories memories) {
+  void release(std::unique_ptr<LaunchMemory> memory) {
     std::lock_guard<std::mutex> lock(mutex);
-    idle.push_back(std::move(memories));
+    idle.push_back(std::move(memory));
   }
 };
 
@@ -233,7 +262,7 @@ private:
   llvm::Error makeCode(Kernel &kernel, StringRef name);
   llvm::Error runTogether(Kernel &kernel, StringRef name, const void *record, uint64_t blocks, cpu::Reports &reports,
                           LaunchWatch &watch);
-  void runApart(Kernel &kernel, const void *record, uint64_t blocks, cpu::Reports &reports, LaunchWatch &watch);
+  void runApart(Kernel &kernel, ArrayRef<uint64_t> record, uint64_t blocks, cpu::Reports &reports, LaunchWatch &watch);
 };
 } // namespace
 
@@ -314,9 +343,9 @@ llvm::Error CPUProgram::makeCode() {
   return llvm::Error::success();
 }
 
-/// Only kernels with asserts leave their blocks early.
-static void runReporting(const Kernel &kernel, cpu::Reports &reports, llvm::function_ref<void()> blocks) {
-  if (kernel.facts.hasAsserts)
+/// Runs blocks of a kernel, which leave early where it has asserts.
+static void runReporting(bool hasAsserts, cpu::Reports &reports, llvm::function_ref<void()> blocks) {
+  if (hasAsserts)
     reports.run(blocks);
   else
     blocks();
@@ -337,25 +366,44 @@ static void runWatched(uint64_t begin, uint64_t end, LaunchWatch &watch, llvm::f
   }
 }
 
-/// Runs blocks that wait for none, or for earlier ones.
-void CPUProgram::runApart(Kernel &kernel, const void *record, uint64_t blocks, cpu::Reports &reports, LaunchWatch &watch) {
-  WorkerMemories memories = kernel.acquire(pool->getNumThreads());
-  auto order = kernel.facts.mayWait ? cpu::ThreadPool::Order::Ascending : cpu::ThreadPool::Order::Parts;
-  pool->run(blocks, order, [&](uint64_t begin, uint64_t end, unsigned worker) {
-    StrictFloats strict;
-    std::unique_ptr<WorkerMemory> &memory = memories[worker];
-    if (!memory)
-      memory = std::make_unique<WorkerMemory>(kernel.facts.sharedBytes, kernel.subgroups);
-    auto enter = [&](uint64_t first, uint64_t last) { kernel.entry(record, memory.get(), first, last); };
-    runReporting(kernel, reports, [&] {
-      if (watch.isNeeded())
-        runWatched(begin, end, watch, enter);
-      else
-        enter(begin, end);
-    });
-    return !reports.hasFailed() && !watch.mustEnd();
+bool Blocks::operator()(uint64_t begin, uint64_t end, unsigned worker) const {
+  StrictFloats strict;
+  std::unique_ptr<WorkerMemory> &memory = memories[worker];
+  if (!memory)
+    memory = std::make_unique<WorkerMemory>(kernel->facts.sharedBytes, kernel->subgroups);
+  if (!hasAsserts && !isWatched) {
+    entry(record, memory.get(), begin, end);
+    return true;
+  }
+  auto enter = [&](uint64_t first, uint64_t last) { entry(record, memory.get(), first, last); };
+  runReporting(hasAsserts, *reports, [&] {
+    if (isWatched)
+      runWatched(begin, end, *watch, enter);
+    else
+      enter(begin, end);
   });
-  kernel.release(std::move(memories));
+  return !reports->hasFailed() && !watch->mustEnd();
+}
+
+/// Runs blocks that wait for none, or for earlier ones.
+void CPUProgram::runApart(Kernel &kernel, ArrayRef<uint64_t> record, uint64_t blocks, cpu::Reports &reports, LaunchWatch &watch) {
+  std::unique_ptr<LaunchMemory> memory = kernel.acquire(pool->getNumThreads());
+  if (record != ArrayRef<uint64_t>(memory->record))
+    memory->record.assign(record.begin(), record.end());
+  Blocks body;
+  body.entry = kernel.entry;
+  body.record = memory->record.data();
+  body.memories = memory->workers.data();
+  body.kernel = &kernel;
+  body.reports = &reports;
+  body.watch = &watch;
+  body.hasAsserts = kernel.facts.hasAsserts;
+  body.isWatched = watch.isNeeded();
+  if (!(body == memory->blocks))
+    memory->blocks = body;
+  auto order = kernel.facts.mayWait ? cpu::ThreadPool::Order::Ascending : cpu::ThreadPool::Order::Parts;
+  pool->run(blocks, order, kernel.pace, memory->blocks);
+  kernel.release(std::move(memory));
 }
 
 /// Takes all blocks of a grid from one `qd.grid.sync` to the next; some end before where an assert fails.
@@ -382,9 +430,9 @@ llvm::Error CPUProgram::runTogether(Kernel &kernel, StringRef name, const void *
     return [progress](const cpu::BlockState *state) { return state->progress == progress; };
   };
   while (true) {
-    pool->run(blocks, cpu::ThreadPool::Order::Ascending, [&](uint64_t begin, uint64_t end, unsigned) {
+    pool->run(blocks, cpu::ThreadPool::Order::Ascending, kernel.pace, [&](uint64_t begin, uint64_t end, unsigned) {
       StrictFloats strict;
-      runReporting(kernel, reports, [&] {
+      runReporting(kernel.facts.hasAsserts, reports, [&] {
         for (uint64_t block = begin; block < end; ++block)
           if (states[block]->progress == cpu::Progress::NotStarted || states[block]->progress == cpu::Progress::Running)
             kernel.entry(record, addresses.data(), block, block + 1);
@@ -456,7 +504,7 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
     if (llvm::Error error = runTogether(kernel, name, record.data(), *blocks, reports, watch))
       return error;
   } else {
-    runApart(kernel, record.data(), *blocks, reports, watch);
+    runApart(kernel, record, *blocks, reports, watch);
   }
   reports.prints.flush();
   if (!reports.hasFailed())

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
+#include <bitset>
 #include <chrono>
 
 namespace qd::cpu {
@@ -16,6 +17,10 @@ static constexpr std::chrono::microseconds patience(50);
 static constexpr unsigned piecesOfPart = 8;
 /// A part that its thread will have finished earlier is left to it.
 static constexpr std::chrono::microseconds worthHelping(10);
+/// A run that lasts no longer has no pieces: a thread that falls behind costs about as much as helping it.
+static constexpr std::chrono::microseconds shortRun(20);
+/// So much later than its caller an awake thread begins with a run, and is seen to have ended.
+static constexpr std::chrono::nanoseconds arrival(400);
 
 static void pause() {
 #if defined(__x86_64__)
@@ -64,8 +69,35 @@ ThreadPool::~ThreadPool() {
     pthread_join(worker, nullptr);
 }
 
-ThreadPool::Run::Run(uint64_t count, Order order, unsigned threads, Body body)
-    : body(body), numParts(order == Order::Parts ? threads : 1) {
+/// One run that was interrupted says nothing of the next one.
+bool ThreadPool::Pace::isShort(uint64_t count) const {
+  float each = std::min(last.load(std::memory_order_relaxed), before.load(std::memory_order_relaxed));
+  return each > 0 && each * float(count) < float(std::chrono::nanoseconds(shortRun).count());
+}
+
+uint64_t ThreadPool::Pace::getLead(uint64_t count, unsigned threads) const {
+  float each = fastest.load(std::memory_order_relaxed) * float(threads);
+  float lead = float(std::chrono::nanoseconds(arrival).count()) / std::max(each, 1e-3f);
+  return std::min<uint64_t>(lead, count / (2 * threads));
+}
+
+/// Parts depend on the fastest run: what moves from one part to another takes longer than any of them.
+void ThreadPool::Pace::note(uint64_t count, Clock::duration taken) {
+  float all = float(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
+  float now = std::max(all, 1.0f) / float(count), known = fastest.load(std::memory_order_relaxed);
+  before.store(last.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  last.store(now, std::memory_order_relaxed);
+  if (!known || now < 0.75f * known)
+    fastest.store(now, std::memory_order_relaxed);
+}
+
+ThreadPool::Range ThreadPool::getPart(uint64_t count, unsigned part, unsigned numParts) {
+  uint64_t each = count / numParts, more = count % numParts;
+  return {each * part + std::min<uint64_t>(part, more), each * (part + 1) + std::min<uint64_t>(part + 1, more)};
+}
+
+ThreadPool::Run::Run(uint64_t count, Order order, unsigned threads, Body body, uintptr_t token)
+    : body(body), token(token), numParts(order == Order::Parts ? threads : 1) {
   if (numParts > fewParts)
     many = std::vector<Part>(numParts);
   parts = numParts > fewParts ? many.data() : few;
@@ -73,8 +105,9 @@ ThreadPool::Run::Run(uint64_t count, Order order, unsigned threads, Body body)
   piece = std::clamp<uint64_t>(count / (uint64_t(threads) * piecesOfPart), 1, 1024);
   helpers = std::min<uint64_t>(threads - 1, (count - 1) / piece);
   for (unsigned part = 0; part < numParts; ++part) {
-    parts[part].next = count / numParts * part + std::min<uint64_t>(part, count % numParts);
-    parts[part].end = count / numParts * (part + 1) + std::min<uint64_t>(part + 1, count % numParts);
+    Range range = getPart(count, part, numParts);
+    parts[part].next.store(range.begin, std::memory_order_relaxed);
+    parts[part].end = range.end;
   }
 }
 
@@ -129,28 +162,31 @@ void ThreadPool::Run::work(unsigned worker) {
   }
 }
 
-/// What a seat holds while its worker is busy.
-static constexpr uintptr_t busy = 1;
-
-/// The run that was put before the worker, or one that wants more helpers; null for none.
-ThreadPool::Run *ThreadPool::take(Seat &seat) {
-  Run *const atWork = reinterpret_cast<Run *>(busy);
-  Run *run = seat.run.load();
-  if (run)
-    return seat.run.compare_exchange_strong(run, atWork) ? run : nullptr;
+/// Takes what is put before the worker, or a run that wants more helpers; whether there was either.
+bool ThreadPool::take(Seat &seat) {
+  uintptr_t seen = seat.state.load();
+  if ((seen & actions) == offered)
+    return seat.state.compare_exchange_strong(seen, seen | taken);
   std::lock_guard<std::mutex> lock(mutex);
-  if (runs.empty() || !seat.run.compare_exchange_strong(run, atWork))
-    return nullptr;
-  run = runs.front();
+  // Its caller waits for all who are at the run once it has taken it from here.
+  if (seen != idle || runs.empty() || !seat.state.compare_exchange_strong(seen, runs.front()->token | taken))
+    return false;
+  seat.run = runs.front();
   runs.pop_front();
   waiting = runs.size();
-  run->working.fetch_add(1);
-  return run;
+  return true;
+}
+
+void ThreadPool::carryOut(Seat &seat, unsigned worker) {
+  if (seat.run)
+    seat.run->work(worker);
+  else
+    seat.body(seat.begin, seat.end, worker);
 }
 
 void ThreadPool::serve(unsigned worker) {
   Seat &seat = seats[worker - 1];
-  auto isWanted = [&] { return seat.run.load() || waiting.load() || stopping.load(); };
+  auto isWanted = [&] { return (seat.state.load() & actions) == offered || waiting.load() || stopping.load(); };
   while (true) {
     if (!lookOut(isWanted)) {
       std::unique_lock<std::mutex> lock(mutex);
@@ -160,70 +196,135 @@ void ThreadPool::serve(unsigned worker) {
     }
     if (stopping)
       return;
-    Run *run = take(seat);
-    if (!run)
+    if (!take(seat))
       continue;
-    run->work(worker);
-    // The seat first: once the caller knows that the worker has left, the run is gone and the next one may be here.
-    seat.run = nullptr;
-    if (run->working.fetch_sub(1) == 1 && awaiting.load()) {
+    carryOut(seat, worker);
+    // The run is gone from here on. Either its caller sees that, or it is seen to sleep.
+    seat.state = idle;
+    if (awaiting.load()) {
       { std::lock_guard<std::mutex> lock(mutex); }
       left.notify_all();
     }
   }
 }
 
-void ThreadPool::run(uint64_t count, Order order, Body body) {
-  if (!count)
-    return;
-  Run run(count, order, getNumThreads(), body);
-  if (!run.helpers)
-    return run.work(0);
-  run.working.store(run.helpers, std::memory_order_relaxed);
-  int sent = 0;
-  bool areAsleep = false;
-  for (Seat &seat : seats) {
-    Run *none = nullptr;
-    if (!seat.run.compare_exchange_strong(none, &run))
-      continue;
-    areAsleep |= seat.isAsleep.load();
-    if (++sent == int(run.helpers))
-      break;
-  }
-  bool wantsMore = sent < int(run.helpers);
-  if (wantsMore)
-    run.working.fetch_sub(run.helpers - sent);
-  if (areAsleep || wantsMore) {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (wantsMore) {
-      runs.push_back(&run);
-      waiting = runs.size();
-    }
-  }
-  if (areAsleep)
-    wake.notify_all();
+/// Puts a run or a range before a worker that has nothing to do; whether it has not.
+bool ThreadPool::offer(Seat &seat, uintptr_t token, Run *run, Body body, Range range) {
+  uintptr_t none = idle;
+  if (!seat.state.compare_exchange_strong(none, token | claimed))
+    return false;
+  seat.run = run;
+  seat.body = body;
+  seat.begin = range.begin;
+  seat.end = range.end;
+  // Either the worker sees this before it sleeps, or it is seen to sleep.
+  seat.state = token | offered;
+  return true;
+}
 
-  run.work(0);
-  if (wantsMore) {
-    std::lock_guard<std::mutex> lock(mutex);
-    llvm::erase(runs, &run);
-    waiting = runs.size();
-  }
-  auto haveLeft = [&] { return run.working.load() == 0; };
-  if (haveLeft())
-    return;
-  // Who has not even begun is not waited for.
-  for (Seat &seat : seats) {
-    Run *mine = &run;
-    if (seat.run.load() == mine && seat.run.compare_exchange_strong(mine, nullptr))
-      run.working.fetch_sub(1);
-  }
+/// Takes back what its worker has not begun with; whether there was anything.
+bool ThreadPool::withdraw(Seat &seat, uintptr_t token) {
+  uintptr_t mine = token | offered;
+  return seat.state.load(std::memory_order_relaxed) == mine && seat.state.compare_exchange_strong(mine, idle);
+}
+
+void ThreadPool::wakeAll() {
+  { std::lock_guard<std::mutex> lock(mutex); }
+  wake.notify_all();
+}
+
+/// Waits until no worker is at the run. Nobody comes to it any more, so who has left need not be looked at again.
+void ThreadPool::awaitAll(uintptr_t token) {
+  auto seat = seats.begin();
+  auto haveLeft = [&] {
+    while (seat != seats.end() && (seat->state.load() & ~actions) != token)
+      ++seat;
+    return seat == seats.end();
+  };
   if (lookOut(haveLeft))
     return;
   std::unique_lock<std::mutex> lock(mutex);
   ++awaiting;
   left.wait(lock, haveLeft);
   --awaiting;
+}
+
+/// Each thread has its part as a whole; the caller carries out those whose threads have not come when it has done its own.
+void ThreadPool::runShort(uint64_t count, uint64_t lead, Body body, uintptr_t token) {
+  unsigned numParts = std::min<uint64_t>(getNumThreads(), count);
+  auto getRange = [&](unsigned part) -> Range {
+    Range range = getPart(count - lead, part, numParts);
+    return {part ? range.begin + lead : 0, range.end + lead};
+  };
+  std::bitset<maxThreads> isOffered;
+  bool areAsleep = false;
+  for (unsigned part = 1; part < numParts; ++part) {
+    Seat &seat = seats[part - 1];
+    if (!offer(seat, token, nullptr, body, getRange(part)))
+      continue;
+    isOffered.set(part);
+    areAsleep |= seat.isAsleep.load();
+  }
+  if (areAsleep)
+    wakeAll();
+  bool goesOn = true;
+  auto carryOut = [&](unsigned part) {
+    Range range = getRange(part);
+    goesOn = goesOn && body(range.begin, range.end, 0);
+  };
+  carryOut(0);
+  for (unsigned part = 1; part < numParts; ++part)
+    if (!isOffered[part] || withdraw(seats[part - 1], token))
+      carryOut(part);
+  awaitAll(token);
+}
+
+void ThreadPool::runLong(Run &run) {
+  unsigned sent = 0;
+  bool areAsleep = false;
+  for (Seat &seat : seats) {
+    if (sent == run.helpers)
+      break;
+    if (!offer(seat, run.token, &run, run.body, {}))
+      continue;
+    areAsleep |= seat.isAsleep.load();
+    ++sent;
+  }
+  bool wantsMore = sent < run.helpers;
+  if (wantsMore) {
+    std::lock_guard<std::mutex> lock(mutex);
+    runs.push_back(&run);
+    waiting = runs.size();
+  }
+  if (areAsleep)
+    wakeAll();
+  run.work(0);
+  if (wantsMore) {
+    std::lock_guard<std::mutex> lock(mutex);
+    llvm::erase(runs, &run);
+    waiting = runs.size();
+  }
+  for (Seat &seat : seats)
+    withdraw(seat, run.token);
+  awaitAll(run.token);
+}
+
+void ThreadPool::run(uint64_t count, Order order, Pace &pace, Body body) {
+  if (!count)
+    return;
+  if (workers.empty() || count == 1) {
+    body(0, count, 0);
+    return;
+  }
+  uintptr_t token = reinterpret_cast<uintptr_t>(&body);
+  auto start = Clock::now();
+  if (order == Order::Parts && pace.isShort(count)) {
+    runShort(count, pace.getLead(count, getNumThreads()), body, token);
+  } else {
+    Run run(count, order, getNumThreads(), body, token);
+    runLong(run);
+  }
+  pace.note(count, Clock::now() - start);
 }
 
 } // namespace qd::cpu

@@ -299,6 +299,7 @@ public:
 
   void launch(Run &run) {
     std::vector<qdcHostArg> args;
+    args.reserve(bench.args.size());
     for (char which : bench.args) {
       qdcHostArg arg = {};
       if (which == '2') {
