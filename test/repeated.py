@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Launches every execution test many times, and compares each time.
 
-usage: launches.py --bin FOLDER [--launches N] [--only LIST] [--except LIST] [--sizes LIST] [--threads LIST]
+usage: repeated.py --bin FOLDER [--launches N] [--only LIST] [--except LIST] [--sizes LIST] [--threads LIST]
                    [--compiler LIBRARY] [--jobs N] [FILE.qir...]
 
 All `RUN: %run` lines of test/ops, test/faults, test/launch and docs/examples, or of the files named, on each executor
