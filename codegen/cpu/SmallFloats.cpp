@@ -11,6 +11,7 @@
 #include "codegen/cpu/KernelEmitter.h"
 
 #include "codegen/lower/Elementwise.h"
+#include "codegen/lower/RoundToOdd.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -45,52 +46,16 @@ struct Rounding {
     return b.CreateTrunc(result, typeOf(result, b.getInt16Ty()));
   }
 
-  /// An f32 or f64 next to an exact result that lies off by `rest` (f64), moved to the neighbour with an odd last bit if
-  /// there is a rest at all. No comparison holds where there is an infinity or a NaN.
-  llvm::Value *toOdd(llvm::Value *nearest, llvm::Value *rest) {
-    llvm::Type *element = nearest->getType()->getScalarType();
-    llvm::Value *bits = cast(nearest, b.getIntNTy(element->getScalarSizeInBits()));
-    llvm::Value *one = llvm::ConstantInt::get(bits->getType(), 1);
-    llvm::Value *none = llvm::Constant::getNullValue(bits->getType());
-    llvm::Value *zero = llvm::Constant::getNullValue(rest->getType());
-    llvm::Value *isEven = b.CreateICmpEQ(b.CreateAnd(bits, one), none);
-    // Beside zero there is nothing that the narrower format holds: it may stay.
-    llvm::Value *isZero = b.CreateICmpEQ(b.CreateShl(bits, one), none);
-    llvm::Value *outward = b.CreateICmpEQ(b.CreateFCmpOLT(rest, zero), b.CreateICmpSLT(bits, none));
-    llvm::Value *odd = b.CreateSelect(outward, b.CreateAdd(bits, one), b.CreateSub(bits, one));
-    llvm::Value *moves = b.CreateAnd(b.CreateAnd(b.CreateFCmpONE(rest, zero), isEven), b.CreateNot(isZero));
-    return cast(b.CreateSelect(moves, odd, bits), element);
-  }
-
   /// f64 to f32, rounded to odd.
   llvm::Value *shorten(llvm::Value *value) {
     llvm::Value *nearest = b.CreateFPTrunc(value, typeOf(value, b.getFloatTy()));
-    return toOdd(nearest, b.CreateFSub(value, toDouble(nearest)));
-  }
-
-  /// x * y + z of f32 values, as f64 that is off by the second number.
-  std::pair<llvm::Value *, llvm::Value *> fuseInDouble(llvm::ArrayRef<llvm::Value *> operands) {
-    llvm::Value *product = b.CreateFMul(toDouble(operands[0]), toDouble(operands[1])); // exact
-    llvm::Value *addend = toDouble(operands[2]);
-    // The sum's rounding error, exactly (Knuth).
-    llvm::Value *sum = b.CreateFAdd(product, addend);
-    llvm::Value *back = b.CreateFSub(sum, product);
-    return {sum, b.CreateFAdd(b.CreateFSub(product, b.CreateFSub(sum, back)), b.CreateFSub(addend, back))};
+    return roundToOdd(b, nearest, b.CreateFSub(value, toDouble(nearest)));
   }
 
   /// x * y + z of f32 values, rounded once. The sum is zero only where it is exact.
   llvm::Value *fuseSingle(llvm::ArrayRef<llvm::Value *> operands) {
-    auto [sum, error] = fuseInDouble(operands);
-    return b.CreateFPTrunc(toOdd(sum, error), operands[0]->getType());
-  }
-
-  /// x * y + z of f32 values with at most 11 bits each, as f32 rounded to odd.
-  llvm::Value *fuse(llvm::ArrayRef<llvm::Value *> operands) {
-    auto [sum, error] = fuseInDouble(operands);
-    llvm::Value *nearest = b.CreateFPTrunc(sum, typeOf(sum, b.getFloatTy()));
-    llvm::Value *difference = b.CreateFSub(sum, toDouble(nearest));
-    llvm::Value *zero = llvm::Constant::getNullValue(sum->getType());
-    return toOdd(nearest, b.CreateSelect(b.CreateFCmpOEQ(difference, zero), error, difference));
+    auto [sum, error] = fuseInDouble(b, operands);
+    return b.CreateFPTrunc(roundToOdd(b, sum, error), operands[0]->getType());
   }
 
   /// An integer to f32, rounded to odd where it has more bits.
@@ -127,7 +92,7 @@ llvm::Value *KernelEmitter::emitSmallFloat(Operation &op, llvm::ArrayRef<llvm::V
     SmallVector<llvm::Value *> wide;
     for (llvm::Value *operand : operands)
       wide.push_back(b.CreateFPExt(operand, rounding.typeOf(operand, b.getFloatTy())));
-    llvm::Value *odd = rounding.fuse(wide);
+    llvm::Value *odd = fuseToOdd(b, wide);
     return b.CreateFPTrunc(odd, rounding.typeOf(odd, b.getHalfTy()));
   }
   // Without arithmetic on f16 LLVM calls the C library for each lane.
@@ -168,7 +133,7 @@ llvm::Value *KernelEmitter::emitSmallFloat(Operation &op, llvm::ArrayRef<llvm::V
   if (isa<arith::ExtFOp>(op))
     return type.isF64() ? rounding.toDouble(wide[0]) : wide[0];
   if (isa<math::FmaOp>(op))
-    return rounding.narrow(rounding.fuse(wide));
+    return rounding.narrow(fuseToOdd(b, wide));
   if (!lowerElementwise(b, &op, wide, results) || results.size() != 1)
     return nullptr;
   return type.isBF16() ? rounding.narrow(results.front()) : results.front();

@@ -5,7 +5,9 @@
 #include "codegen/LoopHint.h"
 #include "codegen/LoopStep.h"
 #include "codegen/lower/Elementwise.h"
+#include "codegen/lower/RoundToOdd.h"
 #include "codegen/lower/Subgroup.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -161,6 +163,16 @@ static Lowering findLowering(Operation *op, const Target &target) {
   return row->second.needs & ~target.chip->capabilities ? nullptr : row->second.nvptx;
 }
 
+/// NVIDIA's chips fuse bf16 since they reduce integers by an instruction. For all others LLVM rounds to f32 in between.
+static bool hasFusedBF16(const Target &target) { return target.has(ReduxSync); }
+
+static llvm::Value *fuseBF16(llvm::IRBuilderBase &b, ArrayRef<llvm::Value *> operands) {
+  SmallVector<llvm::Value *> wide;
+  for (llvm::Value *operand : operands)
+    wide.push_back(b.CreateFPExt(operand, b.getFloatTy()));
+  return b.CreateFPTrunc(fuseToOdd(b, wide), operands[0]->getType());
+}
+
 LogicalResult GPUEmitter::emitOp(Operation *op) {
   if (Lowering lower = findLowering(op, target)) {
     lower(*this, op);
@@ -185,7 +197,10 @@ LogicalResult GPUEmitter::emitOp(Operation *op) {
     llvm::Value *given = operands.lookup(&operand);
     lowered.push_back(given ? given : get(operand.get()));
   }
-  lowerElementwise(b, op, lowered, results);
+  if (isa<math::FmaOp>(op) && op->getResult(0).getType().isBF16() && !hasFusedBF16(target))
+    results.push_back(fuseBF16(b, lowered));
+  else
+    lowerElementwise(b, op, lowered, results);
   for (auto [result, value] : llvm::zip_equal(op->getResults(), results))
     set(result, value);
   return success();
