@@ -5,7 +5,8 @@ usage: remote.py [--launches N] BIN FOLDER [TARGETS]
 
 Compiles every kernel file with a `RUN: %run` line to a bundle (TARGETS, by default nvptx:sm_90,spirv@32) and writes
 FOLDER: qdc-run, the bundles, and `run.sh DEVICE...`, which runs them all on each device (cuda, vulkan, hip) and ends
-with `N passed, N failed`. Each test launches N (100) times and compares each time. A test whose kernels a target refuses is left out for that target, and listed.
+with `N passed, N failed`. Each test launches N (100) times and compares each time. A test whose kernels a target refuses
+is left out for that target, and listed.
 """
 import argparse
 import glob
