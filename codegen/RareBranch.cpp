@@ -136,20 +136,23 @@ void branchWhereRare(Module &module) {
         branch(group);
         continue;
       }
+      SmallVector<WeakTrackingVH> fast;
       for (SelectInst *select : group.selects) {
-        Value *fast = select->getFalseValue();
+        fast.push_back(select->getFalseValue());
         select->replaceAllUsesWith(select->getTrueValue());
         select->eraseFromParent();
-        RecursivelyDeleteTriviallyDeadInstructions(fast);
       }
+      RecursivelyDeleteTriviallyDeadInstructionsPermissive(fast);
     }
-  for (User *user : make_early_inc_range(mark->users())) {
-    auto *call = cast<CallInst>(user);
+  // What is folded may leave a mark of a mark, so conditions are deleted when no mark is left.
+  SmallVector<WeakTrackingVH> conditions;
+  while (!mark->use_empty()) {
+    auto *call = cast<CallInst>(mark->user_back());
+    conditions.push_back(call->getArgOperand(0));
     call->replaceAllUsesWith(call->getArgOperand(0));
-    Value *condition = call->getArgOperand(0);
     call->eraseFromParent();
-    RecursivelyDeleteTriviallyDeadInstructions(condition);
   }
+  RecursivelyDeleteTriviallyDeadInstructionsPermissive(conditions);
   mark->eraseFromParent();
 }
 
