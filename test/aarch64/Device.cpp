@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -47,8 +48,7 @@ std::string getProcessor() {
 class Folder {
 public:
   Folder() {
-    const char *root = std::getenv("TMPDIR");
-    path = std::string(root && *root ? root : "/tmp") + "/qd-aarch64-XXXXXX";
+    path = (std::filesystem::temp_directory_path() / "qd-aarch64-XXXXXX").string(); // mkdtemp's form
     if (!mkdtemp(path.data()))
       path.clear();
   }

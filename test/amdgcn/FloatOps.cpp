@@ -14,10 +14,6 @@ namespace amdgcn {
 
 namespace {
 
-using u32 = uint32_t;
-using i32 = int32_t;
-using u64 = uint64_t;
-
 template <typename T> using BitsOf = std::conditional_t<sizeof(T) == 4, u32, u64>;
 
 template <typename T> bool flushes(const Mode &mode) { return sizeof(T) == 4 ? mode.flush32 : mode.flush64; }

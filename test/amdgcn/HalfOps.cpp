@@ -11,8 +11,6 @@ namespace amdgcn {
 
 namespace {
 
-using u32 = uint32_t;
-using u64 = uint64_t;
 using llvm::APFloat;
 
 APFloat half(u64 bits, const Mode &mode) {

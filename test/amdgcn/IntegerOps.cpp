@@ -10,13 +10,6 @@ namespace amdgcn {
 
 namespace {
 
-using u16 = uint16_t;
-using i16 = int16_t;
-using u32 = uint32_t;
-using i32 = int32_t;
-using i64 = int64_t;
-using u64 = uint64_t;
-
 u32 u24(u64 value) { return value & 0xFFFFFF; }
 i32 i24(u64 value) { return i32(u32(value) << 8) >> 8; }
 

@@ -49,8 +49,6 @@ int sourceLane(const LanePattern &pattern, unsigned lane, unsigned lanes) {
 
 namespace {
 
-using u32 = uint32_t;
-
 bool bit(uint64_t mask, unsigned lane) { return mask >> lane & 1; }
 
 /// A lane's word, or the one that all lanes have.

@@ -12,9 +12,6 @@ namespace amdgcn {
 
 namespace {
 
-using u32 = uint32_t;
-using u64 = uint64_t;
-
 bool bit(uint64_t mask, unsigned lane) { return mask >> lane & 1; }
 bool removePrefix(std::string &text, const std::string &start) {
   if (text.compare(0, start.size(), start))

@@ -11,11 +11,6 @@ namespace amdgcn {
 
 namespace {
 
-using u32 = uint32_t;
-using i32 = int32_t;
-using i64 = int64_t;
-using u64 = uint64_t;
-
 /// The result with the condition that it is not zero.
 Result nonZero(u64 value) { return {value, value != 0}; }
 u64 field(u64 value, u64 control, unsigned width, bool isSigned) {

@@ -7,12 +7,21 @@
 
 #include "Instruction.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace amdgcn {
+
+/// The manuals' names of numbers.
+using u16 = uint16_t;
+using i16 = int16_t;
+using u32 = uint32_t;
+using i32 = int32_t;
+using u64 = uint64_t;
+using i64 = int64_t;
 
 struct Word {
   uint32_t value = 0, unknown = ~0u;

@@ -58,6 +58,14 @@ Error setNumber(const char *option, const std::string &value, uint32_t &target) 
   return Error::success();
 }
 
+/// How many times something is done.
+Error setTimes(const char *option, const char *what, const std::string &value, uint32_t &target) {
+  constexpr uint32_t most = 1000000;
+  if (setNumber(option, value, target) || target == 0 || target > most)
+    return fail(option, ": ", value, " ", what, ", expected 1 to ", most);
+  return Error::success();
+}
+
 const OptionRow optionTable[] = {
     {"help", OptionRow::None, false,
      [](Options &o, const std::string &) {
@@ -114,17 +122,11 @@ const OptionRow optionTable[] = {
        o.timedRuns = 10;
        if (value.empty())
          return Error::success();
-       Error error = setNumber("--time", value, o.timedRuns);
-       if (!error && (o.timedRuns == 0 || o.timedRuns > 1000000))
-         return fail("--time: ", value, " runs, expected 1 to 1000000");
-       return error;
+       return setTimes("--time", "runs", value, o.timedRuns);
      }},
     {"repeat", OptionRow::Required, false,
      [](Options &o, const std::string &value) {
-       Error error = setNumber("--repeat", value, o.repeats);
-       if (!error && (o.repeats == 0 || o.repeats > 1000000))
-         return fail("--repeat: ", value, " launches, expected 1 to 1000000");
-       return error;
+       return setTimes("--repeat", "launches", value, o.repeats);
      }},
     {"launches", OptionRow::Required, false,
      [](Options &o, const std::string &value) {
@@ -331,7 +333,7 @@ what comes out:
                         y=VALUE:any-zero takes -0 for +0
   --print=all|none      prints all values of all written buffers, or nothing
   --repeat=N            launches N times (each launch of a list, too), always with the inputs as given, and
-                        compares each time; what is printed and written is of the last one
+                        compares each time; buffers are printed and written after the last one
   --time[=RUNS]         the device's time of RUNS (10) further runs: median, least and most
 
 Exit status: 0 on success, 1 when something failed or differed, 2 for a wrong command line.
