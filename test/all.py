@@ -4,6 +4,7 @@ Prints the output of what fails; the last line is "N passed, N failed". Exit sta
 and nothing failed.
 """
 
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -27,10 +28,10 @@ class Tally:
             self.failures.append(name)
 
 
-def run(command, cwd):
+def run(command, cwd, environment):
     """The exit status, or None past the time limit, and the output."""
     try:
-        done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        done = subprocess.run(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               timeout=TIME_LIMIT)
         return done.returncode, done.stdout.decode(errors="replace")
     except subprocess.TimeoutExpired as expired:
@@ -45,43 +46,48 @@ def read_json(path):
         return None
 
 
-def run_gtest(name, command, cwd, tally):
+def run_gtest(name, command, cwd, environment, tally):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
-        status, output = run(command + ["--gtest_output=json:" + report, "--gtest_brief=1"], cwd)
+        status, output = run(command + ["--gtest_output=json:" + report, "--gtest_brief=1"], cwd, environment)
         suites = read_json(report)
-    failed = 0
     for suite in (suites or {}).get("testsuites", []):
         for case in suite["testsuite"]:
             if case["result"] == "COMPLETED":
                 tally.add(f"{name}: {case['classname']}.{case['name']}", not case.get("failures"))
-                failed += bool(case.get("failures"))
     # A program that died has no report, and takes all its cases with it.
-    if status != 0 and not failed:
+    if status != 0 and not tally.failures:
         tally.add(f"{name}: exit status {status}", False)
-    if status != 0:
-        print(output)
+    return status, output
+
+
+def run_ctest(test, build):
+    """What passed and failed of one of ctest's tests, and its output where anything did, and the seconds it took."""
+    tally = Tally()
+    start = time.time()
+    properties = {p["name"]: p["value"] for p in test.get("properties", [])}
+    cwd = properties.get("WORKING_DIRECTORY", build)
+    environment = {**os.environ, **dict(setting.split("=", 1) for setting in properties.get("ENVIRONMENT", []))}
+    if "command" not in test:
+        tally.add(f"{test['name']}: not built", False)
+        return tally, "", 0
+    if os.path.basename(test["command"][0]).endswith("-unit"):
+        status, output = run_gtest(test["name"], test["command"], cwd, environment, tally)
+    else:
+        status, output = run(test["command"], cwd, environment)
+        tally.add(test["name"], status == 0)
+    return tally, "" if status == 0 else output, time.time() - start
 
 
 def run_ctest_list(build, tally):
     listing = subprocess.run(["ctest", "--show-only=json-v1"], cwd=build, check=True, stdout=subprocess.PIPE)
-    for test in json.loads(listing.stdout)["tests"]:
-        if "command" not in test:
-            tally.add(f"{test['name']}: not built", False)
-            continue
-        properties = {p["name"]: p["value"] for p in test.get("properties", [])}
-        cwd = properties.get("WORKING_DIRECTORY", build)
-        before, start = len(tally.failures), time.time()
-        passed = tally.passed
-        if os.path.basename(test["command"][0]).endswith("-unit"):
-            run_gtest(test["name"], test["command"], cwd, tally)
-        else:
-            status, output = run(test["command"], cwd)
-            tally.add(test["name"], status == 0)
-            if status != 0:
-                print(output)
-        print(f"{test['name']}: {tally.passed - passed} passed, {len(tally.failures) - before} failed, "
-              f"{time.time() - start:.1f} s", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = {pool.submit(run_ctest, test, build): test["name"] for test in json.loads(listing.stdout)["tests"]}
+        for done in concurrent.futures.as_completed(runs):
+            one, output, seconds = done.result()
+            tally.passed += one.passed
+            tally.failures += one.failures
+            print(f"{output}{runs[done]}: {one.passed} passed, {len(one.failures)} failed, {seconds:.1f} s", flush=True)
 
 
 def run_lit(build, tally):
