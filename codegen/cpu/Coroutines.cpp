@@ -96,7 +96,7 @@ llvm::Value *KernelEmitter::stateField(size_t offset) {
 }
 
 /// Suspends until `counter` has come to what is wanted.
-void KernelEmitter::emitWait(llvm::Value *counter, llvm::AllocaInst *wanted) {
+void KernelEmitter::emitWait(llvm::Value *counter, llvm::Value *wanted) {
   llvm::Type *i32 = b.getInt32Ty();
   llvm::Function *function = b.GetInsertBlock()->getParent();
   auto *check = llvm::BasicBlock::Create(context, "barrier", function);
@@ -105,7 +105,7 @@ void KernelEmitter::emitWait(llvm::Value *counter, llvm::AllocaInst *wanted) {
   b.CreateBr(check);
   b.SetInsertPoint(check);
   llvm::Value *now = b.CreateLoad(i32, counter, /*isVolatile=*/true);
-  b.CreateCondBr(b.CreateICmpUGE(now, b.CreateLoad(i32, wanted)), done, wait);
+  b.CreateCondBr(b.CreateICmpUGE(now, wanted), done, wait);
   b.SetInsertPoint(wait);
   emitSuspend(/*final=*/false);
   b.CreateBr(check);
@@ -118,23 +118,30 @@ static void addTo(llvm::IRBuilder<> &b, llvm::Value *counter, uint32_t number, b
 }
 
 /// Where subgroups suspend at barriers alone, each round of resumes takes all of them from one barrier to the next. Where
-/// they also do so in loops, a barrier counts who has come, and lets nobody on before all have.
+/// they also do so in loops, a barrier counts who has come, lets nobody on before all have, and then all in the order of
+/// their numbers: without that the last one to come would go on first.
 void KernelEmitter::emitBarrier() {
   // Within one subgroup, instruction order is all there is to wait for.
   if (!suspends)
     return;
   if (!waits)
     return emitSuspend(/*final=*/false);
-  addTo(b, arrivals(), 1, /*isVolatile=*/true);
-  addTo(b, frame.passed, llvm::divideCeil(kernel.getNumThreads(), lanes), /*isVolatile=*/false);
-  emitWait(arrivals(), frame.passed);
+  uint32_t count = llvm::divideCeil(kernel.getNumThreads(), lanes);
+  addTo(b, stateField(offsetof(cpu::BlockState, arrivals)), 1, /*isVolatile=*/true);
+  addTo(b, frame.passed, count, /*isVolatile=*/false);
+  llvm::Value *passed = b.CreateLoad(b.getInt32Ty(), frame.passed);
+  emitWait(stateField(offsetof(cpu::BlockState, arrivals)), passed);
+  llvm::Value *before = b.CreateUDiv(frame.firstThread, b.getInt32(lanes));
+  emitWait(stateField(offsetof(cpu::BlockState, departures)),
+           b.CreateAdd(b.CreateSub(passed, b.getInt32(count)), before));
+  addTo(b, stateField(offsetof(cpu::BlockState, departures)), 1, /*isVolatile=*/true);
 }
 
 /// The block stops here until the grid's driver sets it going again.
 void KernelEmitter::emitGridBarrier() {
   addTo(b, stateField(offsetof(cpu::BlockState, atGrid)), 1, /*isVolatile=*/true);
   addTo(b, frame.phase, 1, /*isVolatile=*/false);
-  emitWait(stateField(offsetof(cpu::BlockState, phase)), frame.phase);
+  emitWait(stateField(offsetof(cpu::BlockState, phase)), b.CreateLoad(b.getInt32Ty(), frame.phase));
 }
 
 LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
@@ -169,7 +176,8 @@ LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
     b.SetInsertPoint(fresh);
   }
   if (waits)
-    b.CreateStore(b.getInt32(0), arrivals());
+    for (size_t counter : {offsetof(cpu::BlockState, arrivals), offsetof(cpu::BlockState, departures)})
+      b.CreateStore(b.getInt32(0), stateField(counter));
   if (fullBody)
     (void)emitSubgroupLoop(full, [&](llvm::Value *number) { return start(fullBody, number); });
   if (partialBody)

@@ -53,9 +53,10 @@ enum class Progress : uint32_t { NotStarted, Running, AtGrid, Done };
 /// Behind the shared arrays of a block whose subgroups take turns. A grid's driver sets the block that waits at
 /// `qd.grid.sync` going: it raises `phase`, and clears `atGrid` and `progress` to Running.
 struct BlockState {
-  uint32_t arrivals; ///< subgroups that have come to a barrier, all of the block's barriers together
-  uint32_t atGrid;   ///< subgroups that wait for the other blocks
-  uint32_t phase;    ///< of the grid: how often all blocks have met
+  uint32_t arrivals;   ///< subgroups that have come to a barrier, all of the block's barriers together
+  uint32_t departures; ///< and those that have gone on
+  uint32_t atGrid;     ///< subgroups that wait for the other blocks
+  uint32_t phase;      ///< of the grid: how often all blocks have met
   Progress progress;
 };
 } // namespace cpu
@@ -135,7 +136,7 @@ private:
     llvm::DenseMap<std::pair<unsigned, unsigned>, llvm::Value *> extents; ///< i64: of buffers, by argument and dimension
     llvm::Value *handle = nullptr;             ///< of the coroutine
     llvm::BasicBlock *suspendBlock = nullptr;
-    llvm::AllocaInst *passed = nullptr;        ///< `waits`: i32, arrivals at the barriers that it has passed
+    llvm::AllocaInst *passed = nullptr;        ///< `waits`: i32, all subgroups' arrivals at the barriers it came to
     llvm::AllocaInst *phase = nullptr;         ///< `cooperates`: i32, barriers of the grid that it has passed
   } frame;
 
@@ -188,11 +189,10 @@ private:
   mlir::LogicalResult emitCoroutine(llvm::StringRef name, bool partial, llvm::Function *&result);
   mlir::LogicalResult emitCoroutineDriver(llvm::Value *worker);
   void emitSuspend(bool final);
-  void emitWait(llvm::Value *counter, llvm::AllocaInst *wanted);
+  void emitWait(llvm::Value *counter, llvm::Value *wanted);
   void emitBarrier();
   void emitGridBarrier();
   llvm::Value *stateField(size_t offset);
-  llvm::Value *arrivals() { return stateField(offsetof(cpu::BlockState, arrivals)); }
   unsigned sharedBytes = 0, stateOffset = 0;
   /// Of a subgroup's private arrays; where the first subgroup's begin in the block's memory.
   uint64_t privateBytes = 0, privateStart = 0;

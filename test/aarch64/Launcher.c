@@ -17,7 +17,7 @@ struct Worker {
 };
 
 struct BlockState {
-  uint32_t arrivals, atGrid, phase, progress;
+  uint32_t arrivals, departures, atGrid, phase, progress;
 };
 enum { NotStarted, Running, AtGrid, Done };
 
@@ -171,7 +171,7 @@ static void runTogether(const struct Kernel *kernel, const void *record, uint64_
     equip(&workers[i], kernel->facts);
     addresses[i] = &workers[i];
     states[i] = (struct BlockState *)((char *)workers[i].shared + kernel->facts[1]);
-    *states[i] = (struct BlockState){0, 0, 0, NotStarted};
+    *states[i] = (struct BlockState){0, 0, 0, 0, NotStarted};
   }
   for (uint64_t waiting, done; !hasFailed();) {
     waiting = done = 0;
