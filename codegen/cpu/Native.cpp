@@ -113,6 +113,9 @@ Expected<std::shared_ptr<TargetMachine>> acquireMachine(unsigned optLevel, Strin
     return builder.takeError();
   if (!cpu.empty())
     *builder = orc::JITTargetMachineBuilder(builder->getTargetTriple()).setCPU(cpu.str());
+  // LLVM 22 turns some chains of permutes of 64 bytes into each other without end where there are instructions for them.
+  if (builder->getTargetTriple().isX86())
+    builder->addFeatures({"-avx512vbmi"});
   builder->getOptions().AllowFPOpFusion = FPOpFusion::Strict;
   // The JIT's linker places code and constants next to each other.
   builder->setRelocationModel(Reloc::PIC_);
