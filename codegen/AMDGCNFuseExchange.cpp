@@ -7,6 +7,9 @@
 //     ->
 //   _, %c = V_SUB_CO_U32_dpp %v, %v, quad_perm    ...    %r = V_CNDMASK_B32_dpp %v, %v, quad_perm, %k
 //
+// Of signed numbers whose signs are turned around for that, gfx11 and later compare the lowest word as it is, and turn
+// it around where it is chosen.
+//
 // gfx11 and later have each with any mask; gfx9 with VCC alone, so that there a whole step stands in one place. gfx10
 // has no such subtraction. Masks of 64 lanes whose bits are pairs take one scalar instruction instead of two.
 //
@@ -37,6 +40,7 @@ struct Subtract {
 struct Select {
   enum { result, modifiers0, source0, modifiers1, source1, mask };
 };
+constexpr int64_t negated = 1; ///< a source's modifier
 
 /// One word of a step.
 struct Word {
@@ -67,6 +71,7 @@ private:
   }
   std::optional<Exchange> match(MachineInstr &first) const;
   bool matchWord(Word &word, const MachineInstr &flip) const;
+  const MachineOperand *getSigned(const Word &word) const;
   MachineInstrBuilder build(MachineInstr &at, const MachineInstr &from, StringRef name);
   void addMove(MachineInstrBuilder &fused, const MachineInstr &move);
   void fuseEach(const Exchange &exchange);
@@ -77,7 +82,8 @@ private:
   MachineRegisterInfo *registers = nullptr;
   const TargetInstrInfo *instructions = nullptr;
   const TargetRegisterInfo *physical = nullptr;
-  unsigned moveOpcode = 0, firstOpcode = 0, nextOpcode = 0, selectOpcode = 0, flipOpcodes[2] = {}, constantOpcode = 0;
+  unsigned moveOpcode = 0, firstOpcode = 0, nextOpcode = 0, selectOpcode = 0, flipOpcodes[2] = {}, constantOpcode = 0,
+           turnOpcode = 0;
 };
 char FuseExchange::ID = 0;
 } // namespace
@@ -156,11 +162,51 @@ void FuseExchange::addMove(MachineInstrBuilder &fused, const MachineInstr &move)
     fused.addImm(move.getOperand(at).getImm());
 }
 
+/// What both operands of a subtraction are with its sign turned around: as signed numbers they compare by themselves.
+const MachineOperand *FuseExchange::getSigned(const Word &word) const {
+  constexpr uint32_t signBit = 0x80000000;
+  const MachineOperand &moved = word.move->getOperand(Move::source);
+  const MachineOperand &own = word.subtract->getOperand(Subtract::source1);
+  if (!moved.getReg().isVirtual() || moved.getReg() != own.getReg() || moved.getSubReg() || own.getSubReg())
+    return nullptr;
+  const MachineInstr *turned = registers->getUniqueVRegDef(moved.getReg());
+  if (!turned || turned->getOpcode() != turnOpcode)
+    return nullptr;
+  for (unsigned at : {1, 2}) {
+    const MachineOperand &bits = turned->getOperand(at), &number = turned->getOperand(3 - at);
+    if (bits.isImm() && uint32_t(bits.getImm()) == signBit && isVector(number))
+      return &number;
+  }
+  return nullptr;
+}
+
 /// gfx11 and later: each instruction where it stands.
 void FuseExchange::fuseEach(const Exchange &exchange) {
   for (const Word &word : exchange.words) {
     MachineInstr &subtract = *word.subtract;
     bool isFirst = subtract.getOpcode() == firstOpcode;
+    const MachineOperand *number = isFirst ? getSigned(word) : nullptr;
+    if (number) {
+      auto compare = BuildMI(*subtract.getParent(), subtract, subtract.getDebugLoc(),
+                             instructions->get(find("V_CMP_LT_I32_e64_dpp")),
+                             subtract.getOperand(Subtract::borrow).getReg());
+      addSource(compare, *number);
+      addSource(compare, *number);
+      addMove(compare, *word.move);
+      registers->clearKillFlags(number->getReg());
+    }
+    for (MachineInstr *select : word.selects) {
+      auto chosen = build(*select, *select, "V_CNDMASK_B32_e64_dpp")
+                        .addReg(word.move->getOperand(Move::old).getReg(), RegState::Undef)
+                        .addImm(select->getOperand(Select::modifiers0).getImm() ^ (number ? negated : 0));
+      addSource(chosen, number ? *number : word.move->getOperand(Move::source));
+      chosen.addImm(select->getOperand(Select::modifiers1).getImm());
+      addSource(chosen, select->getOperand(Select::source1));
+      addSource(chosen, select->getOperand(Select::mask));
+      addMove(chosen, *word.move);
+    }
+    if (number)
+      continue;
     auto fused = build(subtract, subtract, isFirst ? "V_SUB_CO_U32_e64_dpp" : "V_SUBB_U32_e64_dpp")
                      .addReg(subtract.getOperand(Subtract::borrow).getReg(), RegState::Define)
                      .addReg(word.move->getOperand(Move::old).getReg(), RegState::Undef);
@@ -170,16 +216,6 @@ void FuseExchange::fuseEach(const Exchange &exchange) {
       addSource(fused, subtract.getOperand(Subtract::borrowed));
     fused.addImm(0); // clamp
     addMove(fused, *word.move);
-    for (MachineInstr *select : word.selects) {
-      auto chosen = build(*select, *select, "V_CNDMASK_B32_e64_dpp")
-                        .addReg(word.move->getOperand(Move::old).getReg(), RegState::Undef)
-                        .addImm(select->getOperand(Select::modifiers0).getImm());
-      addSource(chosen, word.move->getOperand(Move::source));
-      chosen.addImm(select->getOperand(Select::modifiers1).getImm());
-      addSource(chosen, select->getOperand(Select::source1));
-      addSource(chosen, select->getOperand(Select::mask));
-      addMove(chosen, *word.move);
-    }
   }
 }
 
@@ -290,6 +326,7 @@ bool FuseExchange::runOnMachineFunction(MachineFunction &function) {
   flipOpcodes[0] = find("S_XOR_B32");
   flipOpcodes[1] = find("S_XOR_B64");
   constantOpcode = find("S_MOV_B32");
+  turnOpcode = find("V_XOR_B32_e64");
   StringRef chip = function.getSubtarget().getCPU();
   bool isWhole = chip.starts_with("gfx9"), isEach = chip.starts_with("gfx11") || chip.starts_with("gfx12");
   bool hasChanged = false;

@@ -299,8 +299,9 @@ bool FuseSums::fuseDouble(MachineInstr &sum) {
     if (!isNeutral)
       continue;
     Register one = registers->createVirtualRegister(registers->getRegClass(own.getReg()));
-    BuildMI(*sum.getParent(), sum, sum.getDebugLoc(), instructions->get(find("V_MOV_B64_PSEUDO")), one)
-        .addImm(llvm::bit_cast<int64_t>(1.0));
+    BuildMI(*sum.getParent(), sum, sum.getDebugLoc(), instructions->get(find("V_LSHRREV_B64_e64")), one)
+        .addImm(0)
+        .addImm(llvm::bit_cast<int64_t>(1.0)); // gfx90a would move each word
     auto fused = BuildMI(*sum.getParent(), sum, sum.getDebugLoc(), instructions->get(find("V_FMAC_F64_dpp")),
                          sum.getOperand(Double::result).getReg())
                      .addImm(0)

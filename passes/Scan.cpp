@@ -93,8 +93,8 @@ Values buildBothScans(const LaneBuilder &builder, const Combiner &combiner, Valu
   return buildSteps(builder, combiner, values, builder.lane(lanes), lanes, &exclusive);
 }
 
-/// Below a row no move stops at a group's edge. Whole are those scans whose lowering masks what was moved with a constant
-/// of the lane, where zeros change nothing, or takes the sum of the lower group off a row's.
+/// Below a row no move stops at a group's edge. Whole are those scans whose lowering weighs what was moved, masks it with
+/// a constant of the lane, where zeros change nothing, or takes the sum of the lower group off a row's.
 static bool hasRowScan(const BlockShape &shape, const Combiner &combiner, ValueRange values, int32_t lanes) {
   if (!hasRowKind(shape, combiner, values, lanes))
     return false;
@@ -104,7 +104,7 @@ static bool hasRowScan(const BlockShape &shape, const Combiner &combiner, ValueR
   Type type = values.front().getType();
   unsigned width = type.getIntOrFloatBitWidth();
   if (isa<FloatType>(type))
-    return kind == Kind::add && (width == 64 || (width == 32 && lanes > 2));
+    return kind == Kind::add && (width == 32 || width == 64);
   return kind == Kind::add || kind == Kind::xori || kind == Kind::ori;
 }
 

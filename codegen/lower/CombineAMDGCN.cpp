@@ -132,9 +132,14 @@ private:
   llvm::Value *readLane(llvm::Value *whole, unsigned lane);
   void stepAll(const Step &step);
   void stepUp(const Step &step);
-  void stepWhere(unsigned control, uint8_t groups);
-  void scanBySelections();
   void addFromLane(unsigned lane, unsigned banks);
+  llvm::Value *getCount();
+  template <typename Move> void addWeighted(Move move, llvm::Value *weight);
+  llvm::Value *getWeight(llvm::Value *shift);
+  template <typename Move> llvm::Value *moveWeight(llvm::Value *weight, Move move);
+  void scanQuad();
+  void scanEight();
+  void scanByMasks();
   void scanBelowRow();
   void splitRows();
 
@@ -309,53 +314,99 @@ void Chain::addFromLane(unsigned lane, unsigned banks) {
   value = combine(b.CreateBitCast(moved, type), value);
 }
 
-/// Lanes of `groups`, a mask of 8 lanes, add what a move gives them.
-void Chain::stepWhere(unsigned control, uint8_t groups) {
-  uint64_t reached = groups * UINT64_C(0x0101010101010101);
-  llvm::Value *isReached =
-      b.CreateIntrinsic(Intrinsic::amdgcn_inverse_ballot, {b.getInt64Ty()}, {b.getInt64(reached)});
-  llvm::Value *moved = eachWord(value, [&](llvm::Value *word, unsigned) { return dpp(word, nullptr, control, 15); });
-  value = b.CreateSelect(isReached, combine(moved, value), value);
+/// What counts the lanes of a row up.
+llvm::Value *Chain::getCount() {
+  KernelOp kernel = e.getKernel();
+  return kernel.getBlockDim(1) > 1 || kernel.getBlockDim(2) > 1 ? e.getLaneId() : e.getThreadIndex();
 }
 
-/// Floats of less than a row, by selections of sums: of 8 lanes the upper half first adds what the lower one holds, which
-/// takes no selection, as DPP tells apart banks of 4 lanes.
-void Chain::scanBySelections() {
-  if (lanes < 8) {
-    stepWhere(0xa0, 0xaa); // quad_perm:[0,0,2,2]
-    if (lanes == 4)
-      stepWhere(0x55, 0xcc); // quad_perm:[1,1,1,1]
-    return;
-  }
+/// Lanes that a move gives another one's value add it, and those that it gives their own keep that: what they add is
+/// far below its last digit, and a zero, an infinity or a NaN of its own kind.
+template <typename Move> void Chain::addWeighted(Move move, llvm::Value *weight) {
+  value = b.CreateIntrinsic(Intrinsic::fma, {type}, {eachWord(value, move), weight, value});
+}
+
+/// 1.0 where the shift is 0, and those bits shifted by 1 elsewhere: less than 2^-60.
+llvm::Value *Chain::getWeight(llvm::Value *shift) {
+  llvm::APInt one = llvm::APFloat::getOne(type->getFltSemantics()).bitcastToAPInt();
+  llvm::Type *bits = b.getIntNTy(one.getBitWidth());
+  return b.CreateBitCast(b.CreateLShr(llvm::ConstantInt::get(bits, one), b.CreateZExt(shift, bits)), type);
+}
+
+/// Moves a weight, of which the lower word of an f64 is 0 everywhere.
+template <typename Move> llvm::Value *Chain::moveWeight(llvm::Value *weight, Move move) {
+  Words words = split(weight);
+  words.back() = move(words.back(), 0);
+  return join(words);
+}
+
+/// Floats of up to 4 lanes.
+void Chain::scanQuad() {
+  auto move = [&](unsigned control) {
+    return [this, control](llvm::Value *word, unsigned) { return dpp(word, nullptr, control, 15); };
+  };
+  llvm::Value *count = getCount();
+  llvm::Value *weight = getWeight(b.CreateSub(move(0xf5)(count, 0), count)); // quad_perm:[1,1,3,3]: 1, 0, 1, 0
+  addWeighted(move(0xa0), weight);                                           // quad_perm:[0,0,2,2]
+  if (lanes > 2)
+    addWeighted(move(0x54), moveWeight(weight, move(0x50))); // quad_perm:[0,1,1,1], [0,0,1,1]
+}
+
+/// Floats of 8 lanes, where a move gives each of them any other's value. At last the upper half adds the lower one, by
+/// bank.
+void Chain::scanEight() {
+  auto move = [&](uint32_t selectors) {
+    return [this, selectors](llvm::Value *word, unsigned) {
+      return amdgcn::emitPinned(
+          e, b.CreateIntrinsic(Intrinsic::amdgcn_mov_dpp8, {b.getInt32Ty()}, {word, b.getInt32(selectors)}));
+    };
+  };
+  // In octal, from the upper lane down.
+  constexpr uint32_t below = 065432100, belowTwo = 054321010, aboveFirst = 076543211;
+  llvm::Value *count = getCount();
+  llvm::Value *weight = getWeight(b.CreateSub(move(aboveFirst)(count, 0), count));
+  addWeighted(move(below), weight);
+  weight = moveWeight(weight, move(below));
+  addWeighted(move(belowTwo), weight);
+  Words fill(neutralWords.begin(), neutralWords.end());
+  if (numWords == 2)
+    fill.front() = split(weight).front(); // 0 in a register that is free from here
   value = combine(eachWord(value, [&](llvm::Value *word, unsigned i) {
-                    return dpp(word, neutralWords[i], 0x114, 15, /*banks=*/0xa); // row_shr:4
+                    return dpp(word, fill[i], 0x114, 15, /*banks=*/0xa); // row_shr:4
                   }),
                   value);
-  stepWhere(0x112, 0xfc); // row_shr:2
-  stepWhere(0x111, 0xfe); // row_shr:1
 }
 
-/// Less than a row: lanes of the upper half of each group add what the last lane of the lower half holds, others 0: of
-/// floats a zero with the sign of their own value, which is what these moves give them there.
-void Chain::scanBelowRow() {
-  constexpr unsigned shortest = 32;
-  if (!isInteger && (isFused() || (lanes == 8 && e.target.subgroupSize == shortest)))
-    return scanBySelections();
-  struct Half {
-    unsigned distance, control;
-  };
-  for (Half half : {Half{1, 0xa0}, Half{2, 0x54}}) { // quad_perm:[0,0,2,2], [0,1,1,1]
-    if (half.distance >= lanes)
-      return;
-    llvm::Value *bit = b.CreateShl(e.getLaneId(), 31 - llvm::Log2_32(half.distance));
-    llvm::Value *isUpper = b.CreateAShr(bit, 31);
-    llvm::Value *moved = eachWord(value, [&](llvm::Value *word, unsigned i) {
-      bool hasSign = !isInteger && i + 1 == numWords;
-      return b.CreateAnd(dpp(word, nullptr, half.control, 15),
-                         hasSign ? b.CreateOr(isUpper, b.getInt32(0x80000000)) : isUpper);
+/// Integers of less than a row: lanes without lower ones in their group add 0.
+void Chain::scanByMasks() {
+  auto getMask = [&](unsigned bit) { return b.CreateAShr(b.CreateShl(e.getLaneId(), 31 - bit), 31); };
+  auto getMasked = [&](unsigned control, llvm::Value *mask) {
+    return eachWord(value, [&](llvm::Value *word, unsigned) {
+      return b.CreateAnd(dpp(word, nullptr, control, 15), mask);
     });
-    value = combine(moved, value);
+  };
+  if (lanes == 2 || !(isFused() || (isFusedSum() && e.target.has(DppCarry)))) {
+    value = combine(getMasked(0xa0, getMask(0)), value); // quad_perm:[0,0,2,2]
+    if (lanes > 2)
+      value = combine(getMasked(0x54, getMask(1)), value); // quad_perm:[0,1,1,1]
+    return;
   }
+  // Each lane's next lower value, or 0, and that of the one and two below: moves of those cost nothing.
+  llvm::Value *count = getCount();
+  constexpr unsigned below = 0x90; // quad_perm:[0,0,1,2]
+  llvm::Value *lower = getMasked(below, b.CreateSub(dpp(count, nullptr, below, 15), count));
+  auto move = [&](unsigned control) {
+    return eachWord(lower, [&](llvm::Value *word, unsigned) { return dpp(word, nullptr, control, 15); });
+  };
+  value = combine(move(0x40), value); // quad_perm:[0,0,0,1]
+  value = combine(combine(move(below), lower), value);
+}
+
+/// Less than a row: scans of quads, of which the upper of 8 lanes add what the last lane of the lower one holds.
+void Chain::scanBelowRow() {
+  if (!isInteger && lanes == 8 && e.target.has(PermLane16))
+    return scanEight();
+  isInteger ? scanByMasks() : scanQuad();
   if (lanes < 8)
     return;
   // An addition of f64 takes a move from one lane of each row.
