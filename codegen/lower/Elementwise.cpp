@@ -251,6 +251,7 @@ static constexpr Row rows[] = {
     {"math.isnan", classify, llvm::fcNan},
     {"math.isinf", classify, llvm::fcInf},
     {"math.isfinite", classify, llvm::fcFinite},
+    {"math.isnormal", classify, llvm::fcNormal},
 };
 
 static const Row *findRow(OperationName name) {

@@ -257,6 +257,19 @@ static LogicalResult lowerIsFinite(KernelLowering &l, Operation *op, const OpRow
   return l.setResult(op, l.emitBool(Op::OpLogicalNot, isNot));
 }
 
+/// By the bits, as a device may flush subnormals wherever it computes: the magnitude is from the smallest normal up and
+/// below infinity. What an f16 or bf16 has as f32 tells which it is, and the upper half of an f64.
+static LogicalResult lowerIsNormal(KernelLowering &l, Operation *op, const OpRow &) {
+  Type type = op->getOperand(0).getType();
+  Id value = l.get(op->getOperand(0));
+  Id bits = type.isF64() ? l.getHalf(l.toHalves(value), 1) : l.emitU32(Op::OpBitcast, l.toF32(value, type));
+  uint32_t smallest = type.isF64() ? 0x00100000 : type.isF16() ? 0x38800000 : 0x00800000;
+  uint32_t infinity = type.isF64() ? 0x7ff00000 : 0x7f800000;
+  Id magnitude = l.emitU32(Op::OpBitwiseAnd, {bits, l.getU32(0x7fffffff)});
+  Id above = l.emitU32(Op::OpISub, {magnitude, l.getU32(smallest)});
+  return l.setResult(op, l.emitBool(Op::OpULessThan, {above, l.getU32(infinity - smallest)}));
+}
+
 ArrayRef<OpRow> getMathRows() {
   static const OpRow rows[] = {
       makeRow<math::AbsIOp>(lowerAbsI),
@@ -275,6 +288,7 @@ ArrayRef<OpRow> getMathRows() {
       makeRow<math::IsNaNOp>(lowerClassify, Op::OpIsNan),
       makeRow<math::IsInfOp>(lowerClassify, Op::OpIsInf),
       makeRow<math::IsFiniteOp>(lowerIsFinite),
+      makeRow<math::IsNormalOp>(lowerIsNormal),
   };
   return rows;
 }

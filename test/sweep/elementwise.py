@@ -165,7 +165,12 @@ FLOAT_UNARY = {
     "math.round": floats(wide(round_away)),
     "math.roundeven": floats(wide(np.rint)),
 }
-CLASSIFY = {"math.isnan": np.isnan, "math.isinf": np.isinf, "math.isfinite": np.isfinite}
+CLASSIFY = {
+    "math.isnan": lambda t, a: np.isnan(a),
+    "math.isinf": lambda t, a: np.isinf(a),
+    "math.isfinite": lambda t, a: np.isfinite(a),
+    "math.isnormal": lambda t, a: np.isfinite(a) & (np.abs(a) >= 2.0 ** scalars.FORMATS[t][1]),
+}
 COMPARE_FLOATS = {
     "oeq": lambda a, b: a == b, "ogt": lambda a, b: a > b, "oge": lambda a, b: a >= b,
     "olt": lambda a, b: a < b, "ole": lambda a, b: a <= b, "one": lambda a, b: (a < b) | (a > b),
@@ -320,7 +325,8 @@ def cases(rng):
         yield case("math.fma", type, "%%r = math.fma %%va, %%vb, %%vc : %s" % type, [type] * 3, type,
                    exact(multiply_add))
         for op, function in CLASSIFY.items():
-            yield case(op, type, "%%r = %s %%va : %s" % (op, type), [type], "i1", lambda t, a, f=function: (f(a), True))
+            yield case(op, type, "%%r = %s %%va : %s" % (op, type), [type], "i1",
+                       lambda t, a, f=function: (f(t, a), True))
         for predicate, function in COMPARE_FLOATS.items():
             yield case("arith.cmpf." + predicate, type, "%%r = arith.cmpf %s, %%va, %%vb : %s" % (predicate, type),
                        [type] * 2, "i1", floats_compare(function))

@@ -86,7 +86,7 @@ inline void addElementwise(Kernels &kernels) {
     kernels.add(type, type, formatv("%r = math.fma %a, %b, %a : {0}", type).str());
     for (const char *op : {"absf", "sqrt", "floor", "ceil", "trunc", "round", "roundeven"})
       kernels.add(type, type, formatv("%r = math.{0} %a : {1}", op, type).str());
-    for (const char *op : {"isnan", "isinf", "isfinite"})
+    for (const char *op : {"isnan", "isinf", "isfinite", "isnormal"})
       kernels.add(type, "i1", formatv("%r = math.{0} %a : {1}", op, type).str());
     std::string compare = "%p0 = arith.constant false\n";
     for (auto [i, predicate] : enumerate(ArrayRef{"oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge",

@@ -107,7 +107,7 @@ TEST_P(Floats, Arithmetic) {
   for (const char *predicate : {"oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule",
                                 "une", "uno"})
     sweep.add(std::string("arith.cmpf ") + predicate + ", %a, %b" + t, "i1");
-  for (const char *op : {"isnan", "isinf", "isfinite"})
+  for (const char *op : {"isnan", "isinf", "isfinite", "isnormal"})
     sweep.add(std::string("math.") + op + " %a" + t, "i1");
   sweep.add("arith.select %p, %a, %b" + t, type);
   sweep.check(false);
