@@ -45,11 +45,13 @@ FailureOr<OwningOpRef<ModuleOp>> Compilation::expand(const Target &target) {
   return expanded;
 }
 
+/// A processor of another kind than this machine's.
+static bool isForeign(const Target &target) { return target.getBackend() == Backend::CPU && !isThisMachine(target); }
+
 LogicalResult Compilation::refuse(const Target &target, StringRef kind) {
   StringRef backend = getBackendName(target.getBackend());
-  bool isForeign = target.getBackend() == Backend::CPU && !isThisMachine(target);
-  session.error("target " + (isForeign ? backend + ":" + target.chip->name : backend) + " has no '" + kind + "' output" +
-                (isForeign ? ", expected 'llvm' or 'expanded'" : ""));
+  session.error("target " + (isForeign(target) ? backend + ":" + target.chip->name : backend) + " has no '" + kind +
+                "' output" + (isForeign(target) ? ", expected 'llvm' or 'expanded'" : ""));
   return failure();
 }
 
@@ -164,6 +166,9 @@ FailureOr<std::string> Compilation::emit(const Target &target, StringRef kind) {
 
 /// Appends one target's entry to the bundle.
 LogicalResult Compilation::addVariant(const Target &target) {
+  // This machine's processor runs the QIR that a bundle holds; code for another one is LLVM IR alone.
+  if (isForeign(target))
+    return refuse(target, "qdb");
   FailureOr<OwningOpRef<ModuleOp>> expanded = expand(target);
   if (failed(expanded))
     return failure();

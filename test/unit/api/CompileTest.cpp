@@ -73,6 +73,9 @@ TEST(Compile, OutputsThatATargetLacks) {
       {"cpu", "stats", "error: target cpu has no 'stats' output"},
       {"interp", "asm", "error: target interp has no 'asm' output"},
       {"cpu:aarch64", "asm", "error: target cpu:aarch64 has no 'asm' output, expected 'llvm' or 'expanded'"},
+      {"cpu:aarch64", "hsaco", "error: target cpu:aarch64 has no 'hsaco' output, expected 'llvm' or 'expanded'"},
+      {"cpu:aarch64", "stats", "error: target cpu:aarch64 has no 'stats' output, expected 'llvm' or 'expanded'"},
+      {"cpu:aarch64@16", "qdb", "error: target cpu:aarch64 has no 'qdb' output, expected 'llvm' or 'expanded'"},
       {"cpu", "qdb", "error: target cpu runs from a bundle's QIR; leave it out"},
   };
   for (const OutputRow &row : rows) {
@@ -211,6 +214,11 @@ TEST(Compile, BadOptions) {
     return result.diagnostics;
   };
   EXPECT_TRUE(contains(errorOf([](CompileOptions &o) { o.emit = "exe"; }),
+                       "error: unknown output 'exe' of target nvptx, expected one of qir, expanded"));
+  EXPECT_TRUE(contains(errorOf([](CompileOptions &o) {
+                         o.targets = {"nvptx", "cpu"};
+                         o.emit = "exe";
+                       }),
                        "error: unknown output 'exe', expected one of qir, expanded"));
   EXPECT_EQ(errorOf([](CompileOptions &o) { o.optLevel = 4; }), "error: optimisation level 4 is not one of 0, 1, 2, 3\n");
   EXPECT_EQ(errorOf([](CompileOptions &o) { o.divergent = "maybe"; }),
