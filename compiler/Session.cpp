@@ -144,6 +144,10 @@ bool Session::checkText(llvm::StringRef qir, llvm::StringRef name) {
     error(name, 0, qir, "this is a compiled bundle, expected QIR; qdc-run runs bundles");
     return false;
   }
+  if (!qir.empty() && bundleMagic.starts_with(qir)) {
+    error(name, 0, qir, "these " + llvm::Twine(qir.size()) + " bytes are the beginning of a compiled bundle, expected QIR");
+    return false;
+  }
   if (size_t zero = qir.find('\0'); zero != llvm::StringRef::npos) {
     error(name, zero, qir, "expected QIR as text or bytecode, found a zero byte at " + llvm::Twine(zero));
     return false;

@@ -5,6 +5,7 @@
 
 #include "runtime/Checksum.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -145,10 +146,23 @@ Error parseEntry(const Blob &blob, const Header &header, Bundle &bundle) {
   return Error::success();
 }
 
+/// "10 ff".
+std::string formatBytes(const uint8_t *bytes, size_t count) {
+  std::string result;
+  for (size_t i = 0; i < count; ++i) {
+    char digits[4];
+    std::snprintf(digits, sizeof digits, i ? " %02x" : "%02x", bytes[i]);
+    result += digits;
+  }
+  return result;
+}
+
 } // namespace
 
-bool isBundle(const uint8_t *bytes, size_t size) {
-  return size >= sizeof magic && std::memcmp(bytes, magic, sizeof magic) == 0;
+bool isBundle(const uint8_t *bytes, size_t size, std::string_view name) {
+  constexpr std::string_view ending = ".qdb";
+  bool isNamedSo = name.size() > ending.size() && name.substr(name.size() - ending.size()) == ending;
+  return isNamedSo || (size && std::memcmp(bytes, magic, std::min(size, sizeof magic)) == 0);
 }
 
 Expected<Bundle> parseBundle(const uint8_t *bytes, size_t size) {
@@ -157,10 +171,12 @@ Expected<Bundle> parseBundle(const uint8_t *bytes, size_t size) {
   for (size_t index = 0; offset < size || index == 0; ++index) {
     auto where = [&] { return text("bundle entry ", index, " at byte ", offset, ": "); };
     Blob rest{bytes + offset, size - offset};
-    if (!isBundle(rest.bytes, rest.size))
-      return fail(where(), "it does not begin with the offload binary's magic");
     if (rest.size < sizeof(Header))
-      return fail(where(), "it is truncated inside its header");
+      return fail(where(), "it has ", rest.size, rest.size == 1 ? " byte" : " bytes", ", expected a header of ",
+                  sizeof(Header), " bytes");
+    if (std::memcmp(rest.bytes, magic, sizeof magic) != 0)
+      return fail(where(), "it begins with the bytes ", formatBytes(rest.bytes, sizeof magic),
+                  ", expected an offload binary's ", formatBytes(magic, sizeof magic));
     auto header = rest.read<Header>(0);
     if (header.version != containerVersion)
       return fail(where(), "it has container version ", header.version, ", expected ", containerVersion);

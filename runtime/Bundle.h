@@ -44,8 +44,8 @@ inline constexpr std::string_view qirTriple = "qir";
 /// What "qdb.version" is in entries that this runtime reads.
 inline constexpr std::string_view bundleVersion = "2";
 
-/// Whether the bytes begin as a bundle does.
-bool isBundle(const uint8_t *bytes, size_t size);
+/// Whether the bytes are meant as a bundle: they, or the few that there are, begin as one does, or the file is named so.
+bool isBundle(const uint8_t *bytes, size_t size, std::string_view name);
 
 Expected<Bundle> parseBundle(const uint8_t *bytes, size_t size);
 

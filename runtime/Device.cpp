@@ -371,7 +371,7 @@ Expected<Variant> variantFor(const Program &program, const VariantRequest &reque
   const std::vector<uint8_t> *qir = &program.bytes;
   Bundle bundle;
   std::string why = text("'", program.name, "' is no bundle, so it must be compiled");
-  if (isBundle(program.bytes.data(), program.bytes.size())) {
+  if (isBundle(program.bytes.data(), program.bytes.size(), program.name)) {
     auto variant = take(program.bytes, bundle);
     bool asIs = request.options.blocks.empty() && request.options.bind.empty();
     if (asIs && (variant || bundle.qir.empty()))

@@ -241,7 +241,7 @@ public:
   Expected<std::unique_ptr<Module>> load(const Program &program) override {
     std::vector<uint8_t> qir;
     const std::vector<uint8_t> *source = &program.bytes;
-    if (isBundle(program.bytes.data(), program.bytes.size())) {
+    if (isBundle(program.bytes.data(), program.bytes.size(), program.name)) {
       auto bundle = parseBundle(program.bytes.data(), program.bytes.size());
       if (!bundle)
         return fail("cannot load '", program.name, "': ", bundle.message());

@@ -59,6 +59,18 @@ TEST(Bundle, EveryCutIsAnError) {
   }
 }
 
+TEST(Bundle, IsToldByItsBeginningOrItsName) {
+  auto whole = sampleBundle();
+  for (size_t length : {1, 2, 3, 4, 40})
+    EXPECT_TRUE(isBundle(whole.data(), length, "<memory>")) << length;
+  auto text = bytesOf("qd.kernel");
+  EXPECT_TRUE(isBundle(text.data(), text.size(), "a.qdb"));
+  EXPECT_FALSE(isBundle(text.data(), text.size(), "a.qir"));
+  EXPECT_FALSE(isBundle(text.data(), 0, "<memory>"));
+  whole[3] ^= 1;
+  EXPECT_FALSE(isBundle(whole.data(), whole.size(), "<memory>"));
+}
+
 /// From xxHash's own test vectors, and of each way through it.
 TEST(Bundle, HashesAsXxHashDoes) {
   auto hash = [](std::string_view text) {
@@ -114,8 +126,13 @@ TEST(Bundle, MutationsNeverCrash) {
 }
 
 TEST(Bundle, SaysWhatIsWrong) {
-  EXPECT_NE(failure({}).find("bundle entry 0 at byte 0: it does not begin with"), std::string::npos);
+  EXPECT_EQ(failure({}), "bundle entry 0 at byte 0: it has 0 bytes, expected a header of 32 bytes");
+  EXPECT_EQ(failure({0x10}), "bundle entry 0 at byte 0: it has 1 byte, expected a header of 32 bytes");
   auto bytes = sampleBundle();
+  bytes[1] = 0xFE;
+  EXPECT_EQ(failure(bytes),
+            "bundle entry 0 at byte 0: it begins with the bytes 10 fe 10 ad, expected an offload binary's 10 ff 10 ad");
+  bytes = sampleBundle();
   bytes[4] = 2;
   EXPECT_NE(failure(bytes).find("container version 2, expected 1"), std::string::npos);
   auto entry = [](std::map<std::string, std::string> strings) {
