@@ -1,8 +1,10 @@
 // Parsing qdc-run's command line: options with one or two dashes, the first other word is the file, all
 // further ones are NAME=VALUE.
 #include "tools/qdc-run/Options.h"
+#include "tools/qdc-run/Values.h"
 
 #include <charconv>
+#include <filesystem>
 #include <iterator>
 #include <sstream>
 
@@ -230,6 +232,49 @@ Error parseWords(const std::vector<std::string> &words, bool ofLaunch, Options &
   return Error::success();
 }
 
+/// Whether two names are one file, which need not be there; never for a device, which nothing is lost in.
+bool isSameFile(const std::string &one, const std::string &other) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::file_status status = fs::status(one, error);
+  if (fs::exists(status))
+    return fs::is_regular_file(status) && fs::equivalent(one, other, error) && !error;
+  fs::path first = fs::weakly_canonical(fs::absolute(one, error), error);
+  return !error && first == fs::weakly_canonical(fs::absolute(other, error), error) && !error;
+}
+
+std::string print(const Assignment &assignment) { return "'" + assignment.name + "=" + assignment.value + "'"; }
+
+/// What is written must not overwrite another output, nor what has been read before; a later launch may read it.
+/// `program` has the files beside the launches'.
+Error checkOutputs(const Options &program, const std::vector<Options> &launches) {
+  struct Input {
+    Assignment given;
+    std::string file;
+  };
+  std::vector<Input> inputs;
+  std::vector<Assignment> outputs;
+  for (const Options &launch : launches) {
+    for (const Assignment &argument : launch.arguments)
+      inputs.push_back({argument, fileOf(argument.value)});
+    for (const Assignment &expected : launch.expectations)
+      inputs.push_back({expected, fileOf(splitExpectation(expected.value).array)});
+    for (const Assignment &output : launch.outputs) {
+      for (const std::string &read : {program.file, program.launches})
+        if (!read.empty() && isSameFile(output.value, read))
+          return fail("-out: ", print(output), " is the input '", read, "' itself, expected another file");
+      for (const Input &input : inputs)
+        if (!input.file.empty() && isSameFile(output.value, input.file))
+          return fail("-out: ", print(output), " is the input of ", print(input.given), ", expected another file");
+      for (const Assignment &earlier : outputs)
+        if (isSameFile(output.value, earlier.value))
+          return fail("-out: ", print(earlier), " and ", print(output), " are one file, expected a file for each");
+      outputs.push_back(output);
+    }
+  }
+  return Error::success();
+}
+
 constexpr const char *noGrid = "no grid given: -grid=X[,Y,Z] says how many blocks run";
 
 } // namespace
@@ -254,10 +299,13 @@ Expected<Options> parseCommandLine(const std::vector<std::string> &words) {
     return fail("--check is for -device=interp, not ", options.device);
   if (options.deviceOptions.threads && options.device != "cpu")
     return fail("--threads is for -device=cpu, not ", options.device);
+  if (Error error = checkOutputs(options, {options}))
+    return error;
   return options;
 }
 
-Expected<std::vector<Options>> parseLaunches(const std::string &name, const std::string &text) {
+Expected<std::vector<Options>> parseLaunches(const Options &program, const std::string &text) {
+  const std::string &name = program.launches;
   std::vector<Options> launches;
   std::istringstream lines(text);
   size_t number = 0;
@@ -279,6 +327,8 @@ Expected<std::vector<Options>> parseLaunches(const std::string &name, const std:
   }
   if (launches.empty())
     return fail("'", name, "' has no launch");
+  if (Error error = checkOutputs(program, launches))
+    return fail(name, ": ", error.message());
   return launches;
 }
 
@@ -326,7 +376,8 @@ where it runs:
 
 what comes out:
   (nothing)             prints each buffer that the kernel may write: name, type, shape, values
-  -out y=out.npy        writes a buffer to a NumPy file instead; may be repeated
+  -out y=out.npy        writes a buffer to a NumPy file instead; may be repeated, never over another output or an
+                        input of this run
   -expect y=VALUE       compares a buffer instead, VALUE as above; a list may end in '...' to compare
                         only its beginning. Bit for bit, but any NaN equals any other;
                         y=VALUE:tol=1e-6 lets each element differ by 1e-6 * max(1, |expected|), and

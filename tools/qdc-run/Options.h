@@ -41,8 +41,8 @@ struct Options {
 /// The arguments after the program's name. Any failure is one of usage.
 Expected<Options> parseCommandLine(const std::vector<std::string> &words);
 
-/// The launches of a list's text, a line each. `name` is the list's, for messages.
-Expected<std::vector<Options>> parseLaunches(const std::string &name, const std::string &text);
+/// The launches of the text of the list that the command line names, a line each.
+Expected<std::vector<Options>> parseLaunches(const Options &program, const std::string &text);
 
 std::string helpText();
 

@@ -294,11 +294,11 @@ Error runLaunches(Device &device, Module &module, std::vector<Options> launches,
   return failed ? fail(failed, " of ", launches.size(), " launches failed") : Error::success();
 }
 
-Expected<std::vector<Options>> readLaunches(const std::string &file) {
-  auto bytes = readFile(file);
+Expected<std::vector<Options>> readLaunches(const Options &options) {
+  auto bytes = readFile(options.launches);
   if (!bytes)
     return bytes.error();
-  return parseLaunches(file, {bytes->begin(), bytes->end()});
+  return parseLaunches(options, {bytes->begin(), bytes->end()});
 }
 
 } // namespace
@@ -306,7 +306,7 @@ Expected<std::vector<Options>> readLaunches(const std::string &file) {
 Error run(const Options &options) {
   std::vector<Options> launches;
   if (!options.launches.empty()) {
-    auto list = readLaunches(options.launches);
+    auto list = readLaunches(options);
     if (!list)
       return list.error();
     launches = std::move(*list);

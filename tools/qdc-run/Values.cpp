@@ -118,15 +118,16 @@ Expected<Array> parseList(const std::string &what, ElementType type, const std::
 
 /// FILE.npy, or FILE.npy[FIRST:END] for a part of it.
 Expected<Array> readFileOrPart(const std::string &name) {
-  size_t open = name.rfind('[');
-  if (open == std::string::npos || name.back() != ']')
+  std::string file = fileOf("@" + name);
+  if (file == name)
     return readNpy(name);
+  size_t open = file.size();
   std::vector<std::string> ends = split(name.substr(open + 1, name.size() - open - 2), ':');
   auto first = ends.size() == 2 ? parseShape(ends[0]) : std::nullopt;
   auto end = ends.size() == 2 ? parseShape(ends[1]) : std::nullopt;
   if (!first || !end || first->size() != 1 || end->size() != 1)
     return fail("'", name.substr(open), "' is not of the form [FIRST:END]");
-  auto whole = readNpy(name.substr(0, open));
+  auto whole = readNpy(file);
   if (!whole)
     return whole;
   auto count = static_cast<int64_t>(whole->numScalars());
@@ -222,32 +223,48 @@ Expected<Array> parseBufferValue(const std::string &what, ElementType type, cons
   return array;
 }
 
+std::string fileOf(const std::string &value) {
+  if (value.empty() || value[0] != '@')
+    return "";
+  size_t open = value.back() == ']' ? value.rfind('[') : std::string::npos;
+  return value.substr(1, open == std::string::npos ? open : open - 1);
+}
+
+ExpectationText splitExpectation(const std::string &value) {
+  ExpectationText text;
+  text.array = value;
+  auto drop = [&](std::string_view ending) {
+    size_t size = text.array.size();
+    if (size <= ending.size() || text.array.compare(size - ending.size(), ending.size(), ending) != 0)
+      return false;
+    text.array.resize(size - ending.size());
+    return true;
+  };
+  text.anyZero = drop(":any-zero");
+  constexpr std::string_view tolerance = ":tol=";
+  if (size_t at = text.array.rfind(tolerance); at != std::string::npos) {
+    text.tolerance = text.array.substr(at + tolerance.size());
+    text.array.resize(at);
+  }
+  text.prefix = drop(",...");
+  return text;
+}
+
 Expected<Expectation> parseExpectation(const std::string &name, ElementType type, const std::string &value) {
+  ExpectationText text = splitExpectation(value);
   Expectation expectation;
   expectation.name = name;
+  expectation.anyZero = text.anyZero;
+  expectation.prefix = text.prefix;
   std::string what = "-expect " + name;
-  std::string rest = value;
-  constexpr std::string_view anyZero = ":any-zero";
-  if (rest.size() > anyZero.size() &&
-      rest.compare(rest.size() - anyZero.size(), anyZero.size(), anyZero) == 0) {
-    expectation.anyZero = true;
-    rest.resize(rest.size() - anyZero.size());
-  }
-  if (size_t at = rest.rfind(":tol="); at != std::string::npos) {
-    auto bits = parseScalar(ScalarType::F64, rest.substr(at + 5));
+  if (text.tolerance) {
+    auto bits = parseScalar(ScalarType::F64, *text.tolerance);
     double tolerance = bits ? floatValue(ScalarType::F64, *bits) : -1;
     if (!(tolerance >= 0))
-      return fail(what, ": the tolerance '", rest.substr(at + 5), "' is not a number from 0 up");
+      return fail(what, ": the tolerance '", *text.tolerance, "' is not a number from 0 up");
     expectation.tolerance = tolerance;
-    rest.resize(at);
   }
-  constexpr std::string_view ellipsis = ",...";
-  if (rest.size() > ellipsis.size() &&
-      rest.compare(rest.size() - ellipsis.size(), ellipsis.size(), ellipsis) == 0) {
-    expectation.prefix = true;
-    rest.resize(rest.size() - ellipsis.size());
-  }
-  auto array = parseBufferValue(what, type, rest);
+  auto array = parseBufferValue(what, type, text.array);
   if (!array)
     return array.error();
   expectation.array = std::move(*array);

@@ -9,6 +9,9 @@ namespace qd::rt {
 /// A buffer's contents of the given element type. `what` begins the error sentences ("argument 'x'").
 Expected<Array> parseBufferValue(const std::string &what, ElementType type, const std::string &value);
 
+/// The file that such a value comes from; "" where it comes from none.
+std::string fileOf(const std::string &value);
+
 /// One random scalar of the documented generator: element `index` of a seed's sequence.
 uint64_t randomBits(ScalarType type, uint64_t seed, uint64_t index);
 
@@ -22,6 +25,14 @@ struct Expectation {
   /// Absent: bit for bit.
   std::optional<double> tolerance;
 };
+
+/// VALUE[,...][:tol=TOLERANCE][:any-zero] taken apart.
+struct ExpectationText {
+  std::string array;
+  bool prefix = false, anyZero = false;
+  std::optional<std::string> tolerance;
+};
+ExpectationText splitExpectation(const std::string &value);
 Expected<Expectation> parseExpectation(const std::string &name, ElementType type, const std::string &value);
 
 /// The first difference as a sentence.

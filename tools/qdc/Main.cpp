@@ -56,8 +56,8 @@ struct Options {
   cl::opt<unsigned> subgroupSize{"subgroup-size", cl::value_desc("N"),
                                  cl::desc("Lanes of a subgroup, where the target has a choice"), cl::cat(category)};
   cl::opt<std::string> emit{"emit", cl::value_desc("KIND"), cl::desc(emitHelp), cl::cat(category)};
-  cl::opt<std::string> output{"o", cl::value_desc("FILE"), cl::desc("Output file; - is standard output"),
-                              cl::cat(category)};
+  cl::list<std::string> outputs{"o", cl::value_desc("FILE"), cl::desc("Output file; - is standard output"),
+                                cl::cat(category)};
   cl::opt<bool> dependencies{"MD", cl::desc("Also write a dependency file beside the output (.d)"),
                              cl::cat(category)};
   cl::opt<std::string> level{"O", cl::Prefix, cl::ValueOptional, cl::value_desc("LEVEL"), cl::init("2"),
@@ -83,7 +83,7 @@ struct Options {
                                 cl::desc("Memory that the compile may take, in a child process"), cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets", cl::desc("List targets, chips and subgroup sizes"), cl::cat(category)};
   std::vector<cl::Option *> all{&input,        std::addressof(targets), &chip,   &subgroupSize, &emit,
-                                &output,       &dependencies,           &level,  &stripQir,     &divergent,
+                                &dependencies, std::addressof(outputs), &level,  &stripQir,     &divergent,
                                 &remarks,      &listTargets,            &cache,  &cacheStats,   std::addressof(blocks),
                                 std::addressof(bindings), &isolate, &timeLimit, &memoryLimit};
 };
@@ -204,6 +204,8 @@ int main(int argc, char **argv) {
   }
   if (flags.input.empty())
     return fail(2, "no input file; `qdc --help` shows examples");
+  if (flags.outputs.size() > 1)
+    return fail(2, "-o is given twice, '" + flags.outputs[0] + "' and '" + flags.outputs[1] + "', expected one output");
 
   qd::CompileOptions options;
   options.targets.assign(flags.targets.begin(), flags.targets.end());
@@ -237,7 +239,7 @@ int main(int argc, char **argv) {
   Expected<std::string> input = readInput(flags.input);
   if (!input)
     return fail(1, "cannot read '" + flags.input + "': " + toString(input.takeError()));
-  StringRef output = flags.output;
+  StringRef output = flags.outputs.empty() ? StringRef() : StringRef(flags.outputs.front());
   if (options.emit.empty() && output.ends_with(".qdb"))
     options.emit = "qdb";
   StringRef kind = resolveKind(options);
@@ -258,6 +260,9 @@ int main(int argc, char **argv) {
   for (StringRef written : {StringRef(path), StringRef(dependencyPath)})
     if ((written == path || flags.dependencies) && sys::fs::equivalent(flags.input, written))
       return fail(2, "output '" + written + "' is the input itself; name another file with -o");
+  if (flags.dependencies && (path == dependencyPath || sys::fs::equivalent(path, dependencyPath)))
+    return fail(2, "output '" + path + "' and the dependency file '" + dependencyPath +
+                       "' of -MD are one file; name another output with -o");
 
   StringRef name = flags.input == "-" ? StringRef("<stdin>") : StringRef(flags.input);
   qd::CompileResult result = qd::compile(*input, {name.data(), name.size()}, options);

@@ -4,6 +4,8 @@
 #include "tools/qdc-run/Run.h"
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 
 using namespace qd::rt;
@@ -78,7 +80,9 @@ TEST(CommandLine, ListsLaunches) {
   EXPECT_EQ(usageError({"f.qdb", "--launches="}), "--launches: the file's name is empty");
   EXPECT_EQ(usageError({"f.qdb", "--launches=l.txt", "-grid=1"}),
             "with --launches, kernels, grids and arguments stand in the list, and nothing is timed");
-  auto launches = parseLaunches("l.txt", "-kernel=a -grid=2 n=1 y=zeros:3 -expect y=1,2,3\n\n-grid=1,2 -kernel=b\n");
+  Options program;
+  program.launches = "l.txt";
+  auto launches = parseLaunches(program, "-kernel=a -grid=2 n=1 y=zeros:3 -expect y=1,2,3\n\n-grid=1,2 -kernel=b\n");
   ASSERT_TRUE(launches) << launches.message();
   ASSERT_EQ(launches->size(), 2u);
   EXPECT_EQ((*launches)[0].kernel, "a");
@@ -88,12 +92,54 @@ TEST(CommandLine, ListsLaunches) {
 }
 
 TEST(CommandLine, SaysWhatIsWrongInAList) {
-  auto error = [](const char *text) { return parseLaunches("l.txt", text).message(); };
+  Options program;
+  program.file = "f.qir";
+  program.launches = "l.txt";
+  auto error = [&](const char *text) { return parseLaunches(program, text).message(); };
   EXPECT_EQ(error("\n"), "'l.txt' has no launch");
   EXPECT_EQ(error("-grid=1\n-kernel=a\n"), "l.txt:2: no grid given: -grid=X[,Y,Z] says how many blocks run");
   EXPECT_EQ(error("-grid=1 -device=cpu\n"),
             "l.txt:1: --device is for the whole list, not for one of its launches");
   EXPECT_EQ(error("-grid=1 file\n"), "l.txt:1: argument 'file' is not of the form NAME=VALUE");
+  EXPECT_EQ(error("-grid=1 -out y=o.npy\n-grid=2 -out z=./o.npy\n"),
+            "l.txt: -out: 'y=o.npy' and 'z=./o.npy' are one file, expected a file for each");
+  EXPECT_EQ(error("-grid=1 -out y=l.txt\n"), "l.txt: -out: 'y=l.txt' is the input 'l.txt' itself, expected another file");
+  EXPECT_EQ(error("-grid=1 x=@a.npy\n-grid=1 -out y=a.npy\n"),
+            "l.txt: -out: 'y=a.npy' is the input of 'x=@a.npy', expected another file");
+  // What one launch leaves is what the next one may begin with.
+  EXPECT_TRUE(parseLaunches(program, "-grid=1 -out y=o.npy\n-grid=1 x=@o.npy -out y=p.npy\n"));
+}
+
+TEST(CommandLine, OutputsOverwriteNothing) {
+  auto errorOf = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"f.qir", "-grid=1"});
+    return usageError(words);
+  };
+  EXPECT_EQ(errorOf({"-out", "y=o.npy", "-out", "z=o.npy"}),
+            "-out: 'y=o.npy' and 'z=o.npy' are one file, expected a file for each");
+  EXPECT_EQ(errorOf({"-out", "y=o.npy", "-out", "z=./p/../o.npy"}),
+            "-out: 'y=o.npy' and 'z=./p/../o.npy' are one file, expected a file for each");
+  EXPECT_EQ(errorOf({"-out", "y=f.qir"}), "-out: 'y=f.qir' is the input 'f.qir' itself, expected another file");
+  EXPECT_EQ(errorOf({"x=@x.npy", "-out", "y=./x.npy"}),
+            "-out: 'y=./x.npy' is the input of 'x=@x.npy', expected another file");
+  EXPECT_EQ(errorOf({"y=@y.npy[0:4]", "-out", "y=y.npy"}),
+            "-out: 'y=y.npy' is the input of 'y=@y.npy[0:4]', expected another file");
+  EXPECT_EQ(errorOf({"-expect", "y=@o.npy:tol=1", "-out", "y=o.npy"}),
+            "-out: 'y=o.npy' is the input of 'y=@o.npy:tol=1', expected another file");
+  EXPECT_EQ(errorOf({"-out", "y=o.npy", "-out", "z=p.npy", "x=@x.npy"}), "");
+  EXPECT_EQ(errorOf({"-out", "y=/dev/null", "-out", "z=/dev/null"}), "");
+
+  // Links are the file that they lead to.
+  std::string folder = testing::TempDir() + "qdc-run-links-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::string file = folder + "/a.npy", hard = folder + "/b.npy", soft = folder + "/c.npy";
+  std::ofstream(file) << "1";
+  std::filesystem::create_hard_link(file, hard);
+  std::filesystem::create_symlink("a.npy", soft);
+  for (const std::string &link : {hard, soft})
+    EXPECT_EQ(errorOf({"-out", "y=" + file, "-out", "z=" + link}),
+              "-out: 'y=" + file + "' and 'z=" + link + "' are one file, expected a file for each");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Values, PartsOfFiles) {
