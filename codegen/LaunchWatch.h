@@ -48,7 +48,7 @@ public:
       end = End::TimedOut;
       return true;
     }
-    if (!isInterrupted || now < nextQuestion || std::this_thread::get_id() != caller)
+    if (!isInterrupted || std::this_thread::get_id() != caller || now < nextQuestion)
       return false;
     nextQuestion = now + pause;
     if (isInterrupted())

@@ -224,7 +224,7 @@ typedef struct qdcHostOptions {
   uint32_t launchTimeLimit; /* milliseconds by the clock that a launch may take; 0 for no limit */
   /* Asked about twenty times a second by the thread that launches, while a kernel runs: non-zero ends the launch. Null for
    * never. It gets `interruptContext`, must not use the module, and must not return by a jump or an exception. A launch that
-   * is ended, by this or its limit, fails and leaves its buffers in between; the cpu device ends it between two blocks. */
+   * is ended, by this or its limit, fails and leaves its buffers in between, inside blocks as well. */
   int (*interrupt)(void *interruptContext);
   void *interruptContext; /* of `interrupt`; must be valid as long as the module */
 } qdcHostOptions;

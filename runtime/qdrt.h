@@ -91,9 +91,8 @@ typedef struct qdrtDeviceOptions {
   int (*interrupt)(void *interruptContext);
   void *interruptContext; /* of `interrupt`; valid until the device and all that was made of it are freed */
 } qdrtDeviceOptions;
-/* A launch that `launchTimeLimit` or `interrupt` ends is QDRT_FAILED and leaves its buffers in between: anywhere on interp and
- * sim, between two blocks on cpu, whose blocks are not ended. Other devices end no launch: they do not ask `interrupt`, and
- * opening them with a `launchTimeLimit` is QDRT_INVALID. */
+/* A launch that `launchTimeLimit` or `interrupt` ends is QDRT_FAILED and leaves its buffers in between, inside blocks as well.
+ * Other devices end no launch: they do not ask `interrupt`, and opening them with a `launchTimeLimit` is QDRT_INVALID. */
 
 /* Fills in the defaults; `structSize` is the caller's sizeof. */
 QDRT_API void qdrtInitDeviceOptionsSized(qdrtDeviceOptions *options, uint32_t structSize);

@@ -12,8 +12,7 @@ using namespace mlir;
 
 namespace qd {
 
-/// Turns of a loop that the block enters and whose bounds are known; nothing for other loops.
-static std::optional<uint64_t> getTurns(scf::ForOp loop) {
+std::optional<uint64_t> getTurns(scf::ForOp loop) {
   APInt lower, upper, step;
   if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&lower)) ||
       !matchPattern(loop.getUpperBound(), m_ConstantInt(&upper)) || !matchPattern(loop.getStep(), m_ConstantInt(&step)) ||
@@ -24,8 +23,7 @@ static std::optional<uint64_t> getTurns(scf::ForOp loop) {
   return llvm::divideCeil((upper - lower).getZExtValue(), step.getZExtValue());
 }
 
-/// An op's code in instructions, by the widest registers that there are.
-static unsigned getCodeSize(Operation *op, unsigned lanes) {
+unsigned getCodeSize(Operation *op, unsigned lanes) {
   constexpr unsigned registerBits = 512;
   if (isa<AtomicRMWOp, AtomicCASOp>(op))
     return 4 * lanes;

@@ -27,6 +27,7 @@ LogicalResult KernelEmitter::emitCoroutine(llvm::StringRef name, bool partial, l
   result = function;
   llvm::IRBuilderBase::InsertPointGuard guard(b);
   Frame outer = frame;
+  frame.countdown = nullptr;
 
   auto *entry = llvm::BasicBlock::Create(context, "entry", function);
   auto *allocate = llvm::BasicBlock::Create(context, "allocate", function);
@@ -225,6 +226,8 @@ LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
   waiting->addIncoming(waitingNow, next);
 
   b.SetInsertPoint(roundEnd);
+  constexpr unsigned instructionsPerTurn = 64;
+  emitCheck(instructionsPerTurn * count);
   llvm::Value *goesOn = waitingNow;
   llvm::Value *nextRound = b.CreateAdd(roundNumber, b.getInt32(1));
   if (cooperates) {
@@ -239,7 +242,7 @@ LogicalResult KernelEmitter::emitCoroutineDriver(llvm::Value *worker) {
     goesOn = b.CreateAnd(b.CreateICmpEQ(state, progress(cpu::Progress::Running)),
                          b.CreateICmpULT(nextRound, b.getInt32(maxRounds)));
   }
-  roundNumber->addIncoming(nextRound, roundEnd);
+  roundNumber->addIncoming(nextRound, b.GetInsertBlock());
   b.CreateCondBr(goesOn, round, after);
   b.SetInsertPoint(after);
   return success();

@@ -29,6 +29,8 @@ struct Counter {
   llvm::Value *enters(llvm::Value *lower) {
     return op.getUnsignedCmp() ? b.CreateICmpULT(lower, upper) : b.CreateICmpSLT(lower, upper);
   }
+  /// As far as another bound.
+  Counter to(llvm::Value *bound) const { return {b, op, bound, step}; }
   bool isUnitStep() { return matchPattern(op.getStep(), m_One()); }
   llvm::Value *next(llvm::Value *value) {
     bool simple = isUnitStep();
@@ -46,6 +48,58 @@ static llvm::Value *atLeastOne(llvm::IRBuilder<> &b, llvm::Value *step) {
   if (auto *constant = dyn_cast<llvm::ConstantInt>(step))
     return constant->isZero() ? one : step;
   return b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, step, one);
+}
+
+void KernelEmitter::emitRoundEnd(scf::ForOp op) {
+  if (mayTakeLong(op) && !goesInParts(op))
+    emitCheck(getLength(*op.getBody()));
+}
+
+/// Behind the body of a loop whose phis are complete: another round where `goesOn` with the upper bound holds, or on in
+/// `after`. Where the loop goes in parts it becomes one in another, with the check between two parts. Returns the block
+/// that leaves it.
+llvm::BasicBlock *KernelEmitter::endLoop(scf::ForOp op, llvm::PHINode *variable, llvm::Value *upper,
+                                         llvm::BasicBlock *after,
+                                         llvm::function_ref<llvm::Value *(llvm::Value *upper)> goesOn) {
+  llvm::BasicBlock *before = variable->getIncomingBlock(0), *body = variable->getParent(), *end = b.GetInsertBlock();
+  if (!goesInParts(op)) {
+    setLoopHint(b.CreateCondBr(goesOn(upper), body, after), op);
+    b.SetInsertPoint(after);
+    return end;
+  }
+  auto *part = llvm::BasicBlock::Create(context, "for.part", body->getParent(), body);
+  auto *partEnd = llvm::BasicBlock::Create(context, "for.part.end", body->getParent());
+  before->getTerminator()->replaceSuccessorWith(body, part);
+  llvm::IRBuilder<> atPart(part);
+  SmallVector<llvm::PHINode *> outer;
+  for (llvm::PHINode &phi : body->phis()) {
+    outer.push_back(atPart.CreatePHI(phi.getType(), 2));
+    outer.back()->addIncoming(phi.getIncomingValueForBlock(before), before);
+    phi.setIncomingValueForBlock(before, outer.back());
+    phi.replaceIncomingBlockWith(before, part);
+  }
+  // Of a part's rounds the check counts few: that many last some microseconds.
+  constexpr unsigned roundsOfPart = 4096, roundsThatCount = 4;
+  APInt step;
+  bool isConstant = matchPattern(op.getStep(), m_ConstantInt(&step));
+  assert(isConstant && "the rounds of a part are counted by a step that is known");
+  (void)isConstant;
+  APInt most = step.umul_sat(APInt(step.getBitWidth(), roundsOfPart)).zextOrTrunc(upper->getType()->getIntegerBitWidth());
+  llvm::Value *from = variable->getIncomingValueForBlock(part);
+  llvm::Value *distance = atPart.CreateSub(upper, from);
+  llvm::Value *limit =
+      atPart.CreateAdd(from, atPart.CreateBinaryIntrinsic(llvm::Intrinsic::umin, distance, atPart.getInt(most)));
+  atPart.CreateBr(body);
+
+  setLoopHint(b.CreateCondBr(goesOn(limit), body, partEnd), op);
+  b.SetInsertPoint(partEnd);
+  emitCheck(roundsThatCount * getLength(*op.getBody()));
+  llvm::BasicBlock *last = b.GetInsertBlock();
+  for (auto [phi, first] : llvm::zip_equal(body->phis(), outer))
+    first->addIncoming(phi.getIncomingValueForBlock(end), last);
+  b.CreateCondBr(goesOn(upper), part, after);
+  b.SetInsertPoint(after);
+  return last;
 }
 
 LogicalResult KernelEmitter::emitUniformFor(scf::ForOp op) {
@@ -72,14 +126,15 @@ LogicalResult KernelEmitter::emitUniformFor(scf::ForOp op) {
   SmallVector<llvm::Value *> nexts;
   if (failed(emitArm(op.getBody(), mask, op.getRegionIterArgs(), nexts)))
     return failure();
+  emitRoundEnd(op);
   llvm::BasicBlock *end = b.GetInsertBlock();
   llvm::Value *next = counter.next(variable);
   variable->addIncoming(next, end);
   for (auto [phi, value] : llvm::zip_equal(carried, nexts))
     phi->addIncoming(value, end);
-  setLoopHint(b.CreateCondBr(counter.goesOn(variable, next), body, after), op);
+  end = endLoop(op, variable, counter.upper, after,
+                [&](llvm::Value *upper) { return counter.to(upper).goesOn(variable, next); });
 
-  b.SetInsertPoint(after);
   for (auto [i, result] : llvm::enumerate(op.getResults())) {
     llvm::PHINode *phi = b.CreatePHI(inits[i]->getType(), 2);
     phi->addIncoming(inits[i], before);
@@ -118,6 +173,7 @@ LogicalResult KernelEmitter::emitEnteredFor(scf::ForOp op) {
   if (failed(emitSteps(*op.getBody())))
     return failure();
   ofBlock.erase(op.getInductionVar());
+  emitRoundEnd(op);
   llvm::Value *next = counter.next(variable);
   variable->addIncoming(next, b.GetInsertBlock());
   setLoopHint(b.CreateCondBr(counter.goesOn(variable, next), body, after), op);
@@ -166,6 +222,7 @@ struct KernelEmitter::MaskedLoop {
     e.mask = outer;
     if (failed(done))
       return failure();
+    e.emitRoundEnd(op);
     auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
     for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
       llvm::Value *next = e.b.CreateSelect(active, e.getVector(value), kept[i]);
@@ -178,10 +235,8 @@ struct KernelEmitter::MaskedLoop {
     return success();
   }
 
-  /// Another round where `goesOn` holds; goes on behind the loop.
-  void leave(llvm::Value *goesOn) {
-    llvm::BasicBlock *end = e.b.GetInsertBlock();
-    setLoopHint(e.b.CreateCondBr(goesOn, body, after), op);
+  /// Goes on behind the loop, of which `end` is the last block.
+  void leave(llvm::BasicBlock *end) {
     e.b.SetInsertPoint(after);
     for (auto [i, result] : llvm::enumerate(op.getResults())) {
       llvm::PHINode *phi = phiOf(results[i]);
@@ -220,7 +275,8 @@ LogicalResult KernelEmitter::emitCountedFor(scf::ForOp op) {
     return failure();
   llvm::Value *next = counter.next(variable);
   variable->addIncoming(next, b.GetInsertBlock());
-  loop.leave(counter.goesOn(variable, next));
+  loop.leave(endLoop(op, variable, last, loop.after,
+                     [&](llvm::Value *upper) { return counter.to(upper).goesOn(variable, next); }));
   return success();
 }
 
@@ -244,7 +300,10 @@ LogicalResult KernelEmitter::emitDivergentFor(scf::ForOp op) {
   llvm::Value *staying = both(active, freeze(goesOn));
   variable->addIncoming(b.CreateAdd(variable, step), b.GetInsertBlock());
   active->addIncoming(staying, b.GetInsertBlock());
-  loop.leave(anyLane(staying));
+  llvm::Value *stays = anyLane(staying);
+  llvm::BasicBlock *end = b.GetInsertBlock();
+  setLoopHint(b.CreateCondBr(stays, loop.body, loop.after), op);
+  loop.leave(end);
   return success();
 }
 

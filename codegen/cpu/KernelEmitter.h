@@ -40,7 +40,9 @@ constexpr llvm::StringLiteral entryPrefix = "kernel.", factsPrefix = "facts.";
 constexpr llvm::StringLiteral allocateFrame = "qd_cpu_frame";
 /// Functions that Reports.h declares.
 constexpr llvm::StringLiteral printLine = "qd_cpu_print", failAssert = "qd_cpu_fail_assert",
-                              checkAsserts = "qd_cpu_check_asserts", pause = "qd_cpu_pause";
+                              checkLaunch = "qd_cpu_check_launch", pause = "qd_cpu_pause";
+/// After about as many instructions, code in loops that may not end calls `checkLaunch`.
+constexpr uint32_t instructionsPerCheck = 1 << 16;
 /// Bytes before the arguments in a launch record: the grid as three i32 and padding, the address of the launch's Reports
 /// and padding; then 32 bytes an argument: a scalar's bits, or a buffer's address and extents.
 constexpr unsigned recordReports = 16, recordHeader = 32, recordArg = 32;
@@ -78,6 +80,11 @@ struct LaneValue {
 /// Whether a thread may wait in the loop, or in one of the kernel's, for what another one writes.
 bool mayWait(mlir::scf::WhileOp loop);
 bool mayWait(KernelOp kernel);
+
+/// Turns of a loop whose bounds are known; nothing for other loops.
+std::optional<uint64_t> getTurns(mlir::scf::ForOp loop);
+/// An op's code in instructions, by the widest registers that there are.
+unsigned getCodeSize(mlir::Operation *op, unsigned lanes);
 
 class KernelEmitter {
 public:
@@ -138,6 +145,7 @@ private:
     llvm::BasicBlock *suspendBlock = nullptr;
     llvm::AllocaInst *passed = nullptr;        ///< `waits`: i32, all subgroups' arrivals at the barriers it came to
     llvm::AllocaInst *phase = nullptr;         ///< `cooperates`: i32, barriers of the grid that it has passed
+    llvm::AllocaInst *countdown = nullptr;     ///< i32, instructions until the next look at the launch; null before loops
   } frame;
 
   // Types and values
@@ -176,6 +184,12 @@ private:
   // Copies.cpp
   uint64_t getSizeOfCopies(mlir::Block &block, bool unrollLoops);
   void chooseUnrolling(bool allowed);
+
+  // Checks.cpp
+  uint64_t getLength(mlir::Block &block);
+  bool mayTakeLong(mlir::scf::ForOp loop);
+  bool goesInParts(mlir::scf::ForOp loop);
+  void emitCheck(uint64_t length);
 
   // Slots.cpp
   llvm::SmallSetVector<mlir::Value, 8> getSlotOwners();
@@ -220,6 +234,9 @@ private:
                               llvm::SmallVectorImpl<llvm::Value *> &yielded);
   bool isCheap(mlir::Block &block);
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);
+  void emitRoundEnd(mlir::scf::ForOp op);
+  llvm::BasicBlock *endLoop(mlir::scf::ForOp op, llvm::PHINode *variable, llvm::Value *upper, llvm::BasicBlock *after,
+                            llvm::function_ref<llvm::Value *(llvm::Value *upper)> goesOn);
   mlir::LogicalResult emitUniformFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitEnteredIf(mlir::scf::IfOp op);
   mlir::LogicalResult emitEnteredFor(mlir::scf::ForOp op);

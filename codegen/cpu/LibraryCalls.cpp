@@ -46,7 +46,7 @@ llvm::ArrayRef<LibraryCall> getLibraryCalls() {
       {allocateFrame.data(), addressOf(allocateFrameMemory)},
       {printLine.data(), addressOf(reportPrint)},
       {failAssert.data(), addressOf(reportFailure)},
-      {checkAsserts.data(), addressOf(leaveIfFailed)},
+      {checkLaunch.data(), addressOf(leaveIfOver)},
       {pause.data(), addressOf(yieldProcessor)},
       {"memcpy", addressOf<void *(void *, const void *, size_t)>(std::memcpy)},
       {"memmove", addressOf<void *(void *, const void *, size_t)>(std::memmove)},

@@ -343,9 +343,9 @@ llvm::Error CPUProgram::makeCode() {
   return llvm::Error::success();
 }
 
-/// Runs blocks of a kernel, which leave early where it has asserts.
-static void runReporting(bool hasAsserts, cpu::Reports &reports, llvm::function_ref<void()> blocks) {
-  if (hasAsserts)
+/// Runs blocks of a kernel, which may leave early where it has asserts or the launch is watched.
+static void runReporting(bool mayLeave, cpu::Reports &reports, llvm::function_ref<void()> blocks) {
+  if (mayLeave)
     reports.run(blocks);
   else
     blocks();
@@ -376,13 +376,13 @@ bool Blocks::operator()(uint64_t begin, uint64_t end, unsigned worker) const {
     return true;
   }
   auto enter = [&](uint64_t first, uint64_t last) { entry(record, memory.get(), first, last); };
-  runReporting(hasAsserts, *reports, [&] {
+  reports->run([&] {
     if (isWatched)
       runWatched(begin, end, *watch, enter);
     else
       enter(begin, end);
   });
-  return !reports->hasFailed() && !watch->mustEnd();
+  return !reports->isOver();
 }
 
 /// Runs blocks that wait for none, or for earlier ones.
@@ -402,7 +402,7 @@ void CPUProgram::runApart(Kernel &kernel, ArrayRef<uint64_t> record, uint64_t bl
   if (!(body == memory->blocks))
     memory->blocks = body;
   auto order = kernel.facts.mayWait ? cpu::ThreadPool::Order::Ascending : cpu::ThreadPool::Order::Parts;
-  pool->run(blocks, order, kernel.pace, memory->blocks);
+  pool->run(blocks, order, kernel.pace, memory->blocks, [&] { watch.mustEnd(); });
   kernel.release(std::move(memory));
 }
 
@@ -430,15 +430,16 @@ llvm::Error CPUProgram::runTogether(Kernel &kernel, StringRef name, const void *
     return [progress](const cpu::BlockState *state) { return state->progress == progress; };
   };
   while (true) {
-    pool->run(blocks, cpu::ThreadPool::Order::Ascending, kernel.pace, [&](uint64_t begin, uint64_t end, unsigned) {
+    auto goOn = [&](uint64_t begin, uint64_t end, unsigned) {
       StrictFloats strict;
-      runReporting(kernel.facts.hasAsserts, reports, [&] {
+      runReporting(kernel.facts.hasAsserts || watch.isNeeded(), reports, [&] {
         for (uint64_t block = begin; block < end; ++block)
           if (states[block]->progress == cpu::Progress::NotStarted || states[block]->progress == cpu::Progress::Running)
             kernel.entry(record, addresses.data(), block, block + 1);
       });
-      return true;
-    });
+      return !reports.isOver();
+    };
+    pool->run(blocks, cpu::ThreadPool::Order::Ascending, kernel.pace, goOn, [&] { watch.mustEnd(); });
     if (reports.hasFailed())
       return llvm::Error::success();
     if (llvm::any_of(states, isAt(cpu::Progress::Running)) && !watch.mustEnd())
@@ -471,7 +472,8 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
 
   llvm::SmallVector<uint64_t, 64> record(cpu::recordHeader / 8 + args.size() * (cpu::recordArg / 8));
   std::memcpy(record.data(), grid.data(), sizeof(grid));
-  cpu::Reports reports;
+  LaunchWatch watch(options);
+  cpu::Reports reports(watch);
   record[cpu::recordReports / 8] = reinterpret_cast<uintptr_t>(&reports);
   uint64_t *slot = record.data() + cpu::recordHeader / 8;
   for (auto [arg, rank] : llvm::zip_equal(args, kernel.ranks)) {
@@ -499,7 +501,6 @@ llvm::Error CPUProgram::launch(StringRef name, std::array<uint32_t, 3> grid, Arr
   std::call_once(pooled, [&] {
     pool = getPool(options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency()));
   });
-  LaunchWatch watch(options);
   if (kernel.facts.isCooperative) {
     if (llvm::Error error = runTogether(kernel, name, record.data(), *blocks, reports, watch))
       return error;

@@ -39,8 +39,8 @@ void reportFailure(Reports *reports, const char *message, uint64_t block, uint32
   std::longjmp(*escape, 1);
 }
 
-void leaveIfFailed(Reports *reports) {
-  if (reports->hasFailed())
+void leaveIfOver(Reports *reports) {
+  if (reports->isOver())
     std::longjmp(*escape, 1);
 }
 

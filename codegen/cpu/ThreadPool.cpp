@@ -19,6 +19,8 @@ static constexpr unsigned piecesOfPart = 8;
 static constexpr std::chrono::microseconds worthHelping(10);
 /// A run that lasts no longer has no pieces: a thread that falls behind costs about as much as helping it.
 static constexpr std::chrono::microseconds shortRun(20);
+/// Between two looks of a caller that waits.
+static constexpr std::chrono::milliseconds lookPause(20);
 /// So much later than its caller an awake thread begins with a run, and is seen to have ended.
 static constexpr std::chrono::nanoseconds arrival(400);
 
@@ -234,7 +236,7 @@ void ThreadPool::wakeAll() {
 }
 
 /// Waits until no worker is at the run. Nobody comes to it any more, so who has left need not be looked at again.
-void ThreadPool::awaitAll(uintptr_t token) {
+void ThreadPool::awaitAll(uintptr_t token, Look look) {
   auto seat = seats.begin();
   auto haveLeft = [&] {
     while (seat != seats.end() && (seat->state.load() & ~actions) != token)
@@ -245,12 +247,16 @@ void ThreadPool::awaitAll(uintptr_t token) {
     return;
   std::unique_lock<std::mutex> lock(mutex);
   ++awaiting;
-  left.wait(lock, haveLeft);
+  while (!left.wait_for(lock, lookPause, haveLeft)) {
+    lock.unlock();
+    look();
+    lock.lock();
+  }
   --awaiting;
 }
 
 /// Each thread has its part as a whole; the caller carries out those whose threads have not come when it has done its own.
-void ThreadPool::runShort(uint64_t count, uint64_t lead, Body body, uintptr_t token) {
+void ThreadPool::runShort(uint64_t count, uint64_t lead, Body body, uintptr_t token, Look look) {
   unsigned numParts = std::min<uint64_t>(getNumThreads(), count);
   auto getRange = [&](unsigned part) -> Range {
     Range range = getPart(count - lead, part, numParts);
@@ -276,10 +282,10 @@ void ThreadPool::runShort(uint64_t count, uint64_t lead, Body body, uintptr_t to
   for (unsigned part = 1; part < numParts; ++part)
     if (!isOffered[part] || withdraw(seats[part - 1], token))
       carryOut(part);
-  awaitAll(token);
+  awaitAll(token, look);
 }
 
-void ThreadPool::runLong(Run &run) {
+void ThreadPool::runLong(Run &run, Look look) {
   unsigned sent = 0;
   bool areAsleep = false;
   for (Seat &seat : seats) {
@@ -306,10 +312,10 @@ void ThreadPool::runLong(Run &run) {
   }
   for (Seat &seat : seats)
     withdraw(seat, run.token);
-  awaitAll(run.token);
+  awaitAll(run.token, look);
 }
 
-void ThreadPool::run(uint64_t count, Order order, Pace &pace, Body body) {
+void ThreadPool::run(uint64_t count, Order order, Pace &pace, Body body, Look look) {
   if (!count)
     return;
   if (workers.empty() || count == 1) {
@@ -319,10 +325,10 @@ void ThreadPool::run(uint64_t count, Order order, Pace &pace, Body body) {
   uintptr_t token = reinterpret_cast<uintptr_t>(&body);
   auto start = Clock::now();
   if (order == Order::Parts && pace.isShort(count)) {
-    runShort(count, pace.getLead(count, getNumThreads()), body, token);
+    runShort(count, pace.getLead(count, getNumThreads()), body, token, look);
   } else {
     Run run(count, order, getNumThreads(), body, token);
-    runLong(run);
+    runLong(run, look);
   }
   pace.note(count, Clock::now() - start);
 }

@@ -57,7 +57,9 @@ public:
   /// Calls `body(begin, end, worker)`; workers of one run have different numbers below getNumThreads(). Where it returns
   /// false no further pieces are handed out.
   using Body = llvm::function_ref<bool(uint64_t begin, uint64_t end, unsigned worker)>;
-  void run(uint64_t count, Order order, Pace &pace, Body body);
+  /// Called some times a second while the caller waits for others.
+  using Look = llvm::function_ref<void()>;
+  void run(uint64_t count, Order order, Pace &pace, Body body, Look look = [] {});
 
 private:
   struct Range {
@@ -116,9 +118,9 @@ private:
   bool offer(Seat &seat, uintptr_t token, Run *run, Body body, Range range);
   bool withdraw(Seat &seat, uintptr_t token);
   void wakeAll();
-  void awaitAll(uintptr_t token);
-  void runShort(uint64_t count, uint64_t lead, Body body, uintptr_t token);
-  void runLong(Run &run);
+  void awaitAll(uintptr_t token, Look look);
+  void runShort(uint64_t count, uint64_t lead, Body body, uintptr_t token, Look look);
+  void runLong(Run &run, Look look);
   void serve(unsigned worker);
   bool take(Seat &seat);
   void carryOut(Seat &seat, unsigned worker);

@@ -16,13 +16,10 @@ LogicalResult KernelEmitter::emitWhile(scf::WhileOp op) {
   return analysis.isUniform(op.getConditionOp().getCondition()) ? emitUniformWhile(op) : emitDivergentWhile(op);
 }
 
-/// Between two rounds of a loop that may wait, the block's other subgroups have their turn.
+/// Between two rounds the launch may end, and in a loop that may wait the block's other subgroups have their turn.
 void KernelEmitter::emitTurn(scf::WhileOp op) {
-  if (!(waits || asserts) || !mayWait(op))
-    return;
-  if (asserts)
-    b.CreateCall(getCallee(cpu::checkAsserts, {b.getPtrTy()}), {getReports()});
-  if (waits)
+  emitCheck(getLength(*op.getBeforeBody()) + getLength(*op.getAfterBody()));
+  if (waits && mayWait(op))
     emitSuspend(/*final=*/false);
 }
 

@@ -132,7 +132,7 @@ void qd_cpu_fail_assert(void *reports, const char *message, uint64_t block, uint
 
 static int hasFailed(void) { return __atomic_load_n(&launch->reply.outcome, __ATOMIC_RELAXED) != Finished; }
 
-void qd_cpu_check_asserts(void *reports) {
+void qd_cpu_check_launch(void *reports) {
   (void)reports;
   if (hasFailed())
     leave(0);

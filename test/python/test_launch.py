@@ -26,6 +26,20 @@ qd.kernel @count(%x: !qd.buffer<i32>) block(64) {
 }
 """
 
+SPIN = """\
+qd.kernel @spin(%x: !qd.buffer<i32>) block(64) {
+  %one = arith.constant 1 : i32
+  %yes = arith.constant true
+  scf.while : () -> () {
+    %old = qd.atomic_rmw add %one, %x[0] : !qd.buffer<i32>
+    scf.condition(%yes)
+  } do {
+    scf.yield
+  }
+  qd.return
+}
+"""
+
 
 class EndedEarly(unittest.TestCase):
     """Launches of more blocks than anybody waits for."""
@@ -63,6 +77,15 @@ class EndedEarly(unittest.TestCase):
                 x[0] = 0
                 kernel(x, grid=2)
                 self.assertEqual(x[0], 128)
+
+    def test_ctrl_c_inside_a_block(self):
+        for device in kernels.HOSTS:
+            with self.subTest(device=device):
+                kernel = qdc.Device(device).load(SPIN)["spin"]
+                x = np.zeros(1, np.int32)
+                threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+                with self.assertRaises(KeyboardInterrupt):
+                    kernel(x, grid=1)
 
     def test_handler_that_goes_on(self):
         seen = []
