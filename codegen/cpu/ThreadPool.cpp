@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <bitset>
 #include <chrono>
+#ifdef __linux__
+#include <sched.h>
+#endif
 
 namespace qd::cpu {
 
@@ -45,6 +48,29 @@ static bool lookOut(Clock::duration patience, unsigned roundsPerLook, llvm::func
   return isDone();
 }
 static bool lookOut(llvm::function_ref<bool()> isDone) { return lookOut(patience, /*roundsPerLook=*/64, isDone); }
+
+/// The processor that the thread is on; -1 where that is not known.
+static int getProcessor() {
+#ifdef __linux__
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
+
+/// Takes the thread to another one of its processors if it is on this one. Linux in a virtual machine wakes a thread on the
+/// processor of who wakes it though another one is idle: such a machine's idle processors look as if they were taken away.
+static void leaveProcessor([[maybe_unused]] int processor) {
+#ifdef __linux__
+  cpu_set_t allowed;
+  if (processor < 0 || sched_getcpu() != processor || sched_getaffinity(0, sizeof allowed, &allowed))
+    return;
+  cpu_set_t others = allowed;
+  CPU_CLR(processor, &others);
+  if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others))
+    sched_setaffinity(0, sizeof allowed, &allowed);
+#endif
+}
 
 ThreadPool::ThreadPool(unsigned threads) : seats(std::min(std::max(threads, 1u), maxThreads) - 1) {
   auto enter = [](void *pool) -> void * {
@@ -195,6 +221,8 @@ void ThreadPool::serve(unsigned worker) {
       seat.isAsleep = true;
       wake.wait(lock, isWanted);
       seat.isAsleep = false;
+      lock.unlock();
+      leaveProcessor(wakers.load(std::memory_order_relaxed));
     }
     if (stopping)
       return;
@@ -231,6 +259,7 @@ bool ThreadPool::withdraw(Seat &seat, uintptr_t token) {
 }
 
 void ThreadPool::wakeAll() {
+  wakers.store(getProcessor(), std::memory_order_relaxed);
   { std::lock_guard<std::mutex> lock(mutex); }
   wake.notify_all();
 }

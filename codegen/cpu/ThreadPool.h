@@ -127,6 +127,7 @@ private:
 
   std::mutex mutex;
   std::condition_variable wake, left;
+  std::atomic<int> wakers{-1}; ///< the processor of who woke workers last
   std::deque<Run *> runs; ///< that want more helpers; guarded by the mutex
   /// What those look at who wait.
   alignas(64) std::atomic<unsigned> waiting{0}; ///< how many runs want more helpers
