@@ -2,8 +2,9 @@
 //
 // Each kernel of this folder runs through the compiler's C interface, and beside it the same work in C++ (Rows.cpp),
 // for 1 MiB and 256 MiB (or N) in all arrays together, on one worker and on two. Samples take turns, so that what else the
-// machine does meets all alike. Prints, in Markdown, the median speed in GB/s read and written of the best C++ row
-// and of the kernel, and the ratio of the two; results are compared with plain loops first.
+// machine does meets all alike; each begins with calls that are not timed, so that workers are awake and on processors of
+// their own, and the arrays in their caches. Prints, in Markdown, the median speed in GB/s read and written of the best C++
+// row and of the kernel, and the ratio of the two; results are compared with plain loops first.
 #include "Rows.h"
 #include "compiler/qdc.h"
 
@@ -19,6 +20,7 @@
 #include <functional>
 #include <iterator>
 #include <mutex>
+#include <sched.h>
 #include <string>
 #include <sys/mman.h>
 #include <thread>
@@ -52,6 +54,7 @@ public:
   void setAwake(bool is) {
     std::lock_guard<std::mutex> lock(mutex);
     awake = is;
+    caller = sched_getcpu();
     wake.notify_all();
   }
 
@@ -80,10 +83,21 @@ private:
       } else if (!awake) {
         std::unique_lock<std::mutex> lock(mutex);
         wake.wait(lock, [this] { return awake.load(); });
+        leaveProcessor(caller);
       } else {
         pause();
       }
     }
+  }
+  /// Linux may wake a thread on its waker's processor, where it would spin against its caller.
+  static void leaveProcessor(int processor) {
+    cpu_set_t allowed, others;
+    if (sched_getcpu() != processor || sched_getaffinity(0, sizeof allowed, &allowed))
+      return;
+    others = allowed;
+    CPU_CLR(processor, &others);
+    if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others))
+      sched_setaffinity(0, sizeof allowed, &allowed);
   }
   static void pause() {
 #ifdef __x86_64__
@@ -92,7 +106,7 @@ private:
   }
   void work(unsigned worker) {
     int64_t units = task.count / task.unit;
-    task.row(*task.arrays, units * worker / size * task.unit, units * (worker + 1) / size * task.unit, worker);
+    task.row(*task.arrays, units * worker / size * task.unit, units * (worker + 1) / size * task.unit);
   }
 
   unsigned size;
@@ -101,6 +115,7 @@ private:
   std::atomic<bool> stopping{false}, awake{false};
   std::mutex mutex;
   std::condition_variable wake;
+  int caller = -1; ///< its processor; guarded by the mutex
   std::vector<std::thread> threads;
 };
 
@@ -297,9 +312,8 @@ public:
   Loaded(const Loaded &) = delete;
   ~Loaded() { qdcHostUnload(module); }
 
-  void launch(Run &run) {
-    std::vector<qdcHostArg> args;
-    args.reserve(bench.args.size());
+  void bind(Run &run) {
+    args.clear();
     for (char which : bench.args) {
       qdcHostArg arg = {};
       if (which == '2') {
@@ -312,7 +326,9 @@ public:
       }
       args.push_back(arg);
     }
-    uint32_t grid[3] = {uint32_t(run.count / bench.perBlock), 1, 1};
+    grid[0] = uint32_t(run.count / bench.perBlock);
+  }
+  void launch() {
     char *diagnostics = nullptr;
     if (qdcHostLaunch(module, bench.kernel, grid, args.data(), args.size(), &diagnostics))
       die(diagnostics ? diagnostics : "a launch fails");
@@ -321,28 +337,30 @@ public:
 private:
   const Bench &bench;
   qdcHostModule module;
+  std::vector<qdcHostArg> args;
+  uint32_t grid[3] = {1, 1, 1};
 };
 
-/// Seconds a call, from enough calls to last two milliseconds.
+/// Seconds a call, from as many calls as last two milliseconds.
 struct Sampled {
   std::string name;
   std::function<void()> call;
-  unsigned calls = 1;
   std::vector<double> times = {};
 
-  void warm() {
-    call();
+  /// Calls until `duration` is over, which is looked at every `batch` calls; seconds a call.
+  double repeat(double duration, int batch) {
     auto start = Clock::now();
-    call();
-    calls = std::max(1, int(0.002 / seconds(start)));
-    for (unsigned i = 0; i < calls; ++i)
-      call();
+    int calls = 0;
+    do {
+      for (int i = 0; i < batch; ++i)
+        call();
+      calls += batch;
+    } while (seconds(start) < duration);
+    return seconds(start) / calls;
   }
   void sample() {
-    auto start = Clock::now();
-    for (unsigned i = 0; i < calls; ++i)
-      call();
-    times.push_back(seconds(start) / calls);
+    double each = repeat(0.0005, 1);
+    times.push_back(repeat(0.002, std::max(1, int(0.0002 / each))));
   }
   double median() {
     std::sort(times.begin(), times.end());
@@ -356,8 +374,7 @@ bool measure(const Bench &bench, const std::string &folder, size_t bytes, unsign
   constexpr int64_t grain = 16384;
   Run run{int64_t(bytes) / bench.held / grain * grain, memory[0], memory[1], memory[2], memory[3]};
   bench.fill(run);
-  static int32_t bins[64][256];
-  Arrays arrays{run.a.data, run.b.data, run.c.data, run.d.data, bins};
+  Arrays arrays{run.a.data, run.b.data, run.c.data, run.d.data};
   Team team(threads);
   Loaded kernel(bench, folder, threads);
 
@@ -369,15 +386,12 @@ bool measure(const Bench &bench, const std::string &folder, size_t bytes, unsign
   for (Sampled &row : samples) {
     std::memset(run.c.data, 0, bytes);
     row.call();
-    if (std::string(bench.name) == "hist256")
-      for (unsigned worker = 0; worker < threads; ++worker)
-        for (int bin = 0; bin < 256; ++bin)
-          run.c.as<int32_t>()[bin] += bins[worker][bin];
     if (!bench.isRight(run))
       return std::fprintf(stderr, "%s: C++ row '%s' is wrong\n", bench.name, row.name.c_str()), false;
   }
   team.setAwake(false);
-  samples.push_back({"qdc", [&] { kernel.launch(run); }});
+  kernel.bind(run);
+  samples.push_back({"qdc", [&] { kernel.launch(); }});
   std::memset(run.c.data, 0, bytes);
   samples.back().call();
   if (!bench.isRight(run))
@@ -388,8 +402,6 @@ bool measure(const Bench &bench, const std::string &folder, size_t bytes, unsign
     what();
     team.setAwake(false);
   };
-  for (Sampled &row : samples)
-    withTeam(row, [&] { row.warm(); });
   constexpr int rounds = 15;
   constexpr double enough = 0.7;
   auto start = Clock::now();

@@ -2,6 +2,7 @@
 #include "Rows.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #ifdef __AVX512F__
 #include <immintrin.h>
@@ -45,7 +46,7 @@ int32_t sumOf(Vector<int32_t>::Type v) { return __builtin_reduce_add(v); }
 // Sums and quotients
 //===----------------------------------------------------------------------===//
 
-template <typename T, int width> void sumLoop(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+template <typename T, int width> void sumLoop(const Arrays &arrays, int64_t begin, int64_t end) {
   const T *__restrict x = to<T>(arrays.a);
   T *__restrict o = to<T>(arrays.c);
   for (int64_t row = begin / width; row < end / width; ++row) {
@@ -57,7 +58,7 @@ template <typename T, int width> void sumLoop(const Arrays &arrays, int64_t begi
   }
 }
 
-template <typename T, int width> void sumVector(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+template <typename T, int width> void sumVector(const Arrays &arrays, int64_t begin, int64_t end) {
   using V = Vector<T>;
   const T *__restrict x = to<T>(arrays.a);
   T *__restrict o = to<T>(arrays.c);
@@ -69,7 +70,7 @@ template <typename T, int width> void sumVector(const Arrays &arrays, int64_t be
   }
 }
 
-template <int width> void normLoop(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+template <int width> void normLoop(const Arrays &arrays, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; row += width) {
     const float *__restrict x = to<float>(arrays.a) + row;
     float *__restrict o = to<float>(arrays.c) + row;
@@ -83,7 +84,7 @@ template <int width> void normLoop(const Arrays &arrays, int64_t begin, int64_t 
   }
 }
 
-template <int width> void normVector(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+template <int width> void normVector(const Arrays &arrays, int64_t begin, int64_t end) {
   using V = Vector<float>;
   for (int64_t row = begin; row < end; row += width) {
     const float *__restrict x = to<float>(arrays.a) + row;
@@ -101,7 +102,7 @@ template <int width> void normVector(const Arrays &arrays, int64_t begin, int64_
 // Scans
 //===----------------------------------------------------------------------===//
 
-void scanLoop(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+void scanLoop(const Arrays &arrays, int64_t begin, int64_t end) {
   const uint32_t *__restrict x = to<uint32_t>(arrays.a);
   uint32_t *__restrict o = to<uint32_t>(arrays.c);
   for (int64_t row = begin; row < end; row += 32) {
@@ -121,7 +122,7 @@ Vector<int32_t>::Type scanned(Vector<int32_t>::Type v) {
   return v;
 }
 
-void scanVector(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+void scanVector(const Arrays &arrays, int64_t begin, int64_t end) {
   using V = Vector<int32_t>;
   const int32_t *__restrict x = to<int32_t>(arrays.a);
   int32_t *__restrict o = to<int32_t>(arrays.c);
@@ -148,7 +149,7 @@ struct Pairs {
 };
 
 /// A bitonic network over one row.
-void sortRow(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+void sortRow(const Arrays &arrays, int64_t begin, int64_t end) {
   Pairs p(arrays);
   for (int64_t row = begin; row < end; row += 32) {
     float k[32], nk[32];
@@ -173,7 +174,7 @@ void sortRow(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
 }
 
 /// The same over 16 rows at once, a row each lane.
-void sortRows(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+void sortRows(const Arrays &arrays, int64_t begin, int64_t end) {
   using K = Vector<float>;
   using V = Vector<int32_t>;
   Pairs p(arrays);
@@ -221,7 +222,7 @@ void sortRows(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
   }
 }
 
-void sortStandard(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+void sortStandard(const Arrays &arrays, int64_t begin, int64_t end) {
   Pairs p(arrays);
   struct Pair {
     float key;
@@ -242,18 +243,23 @@ void sortStandard(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
 // Counts
 //===----------------------------------------------------------------------===//
 
-/// Four tables, so that equal neighbours do not wait for each other.
-void countLoop(const Arrays &arrays, int64_t begin, int64_t end, unsigned worker) {
+/// Four tables, so that equal neighbours do not wait for each other. Then a worker at a time adds its counts to the whole.
+void countLoop(const Arrays &arrays, int64_t begin, int64_t end) {
   const int32_t *__restrict x = to<int32_t>(arrays.a);
   int32_t tables[4][256] = {};
   for (int64_t i = begin; i < end; i += 4)
     for (int t = 0; t < 4; ++t)
       ++tables[t][x[i + t] & 255];
+  static std::atomic_flag isTaken = ATOMIC_FLAG_INIT;
+  while (isTaken.test_and_set(std::memory_order_acquire)) {
+  }
+  int32_t *whole = to<int32_t>(arrays.c);
   for (int bin = 0; bin < 256; ++bin)
-    arrays.bins[worker][bin] = tables[0][bin] + tables[1][bin] + tables[2][bin] + tables[3][bin];
+    whole[bin] += tables[0][bin] + tables[1][bin] + tables[2][bin] + tables[3][bin];
+  isTaken.clear(std::memory_order_release);
 }
 
-void rankLoop(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+void rankLoop(const Arrays &arrays, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; row += 256) {
     const int32_t *__restrict x = to<int32_t>(arrays.a) + row;
     int32_t *__restrict o = to<int32_t>(arrays.c) + row;
@@ -275,7 +281,7 @@ void rankLoop(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
 // Branches
 //===----------------------------------------------------------------------===//
 
-void branchLoop(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+void branchLoop(const Arrays &arrays, int64_t begin, int64_t end) {
   const float *__restrict x = to<float>(arrays.a);
   float *__restrict o = to<float>(arrays.c);
   const float a = 2;
@@ -284,7 +290,7 @@ void branchLoop(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
     o[i] = x[i] > 12.f ? a * x[i] + 1.f : x[i] - a;
 }
 
-void turnsLoop(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+void turnsLoop(const Arrays &arrays, int64_t begin, int64_t end) {
   const float *__restrict x = to<float>(arrays.a);
   const float *__restrict y = to<float>(arrays.b);
   float *__restrict o = to<float>(arrays.c);
@@ -301,7 +307,7 @@ void turnsLoop(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
 }
 
 /// All lanes turn until the last one is done; those that are done keep what they have.
-void turnsVector(const Arrays &arrays, int64_t begin, int64_t end, unsigned) {
+void turnsVector(const Arrays &arrays, int64_t begin, int64_t end) {
   using V = Vector<float>;
   using I = Vector<int32_t>;
   const float *x = to<float>(arrays.a), *y = to<float>(arrays.b);

@@ -7,13 +7,12 @@
 
 #include <cstdint>
 
-/// Inputs `a` and `b`, outputs `c` and `d`; each worker has its own `bins`.
+/// Inputs `a` and `b`, outputs `c` and `d`.
 struct Arrays {
   void *a, *b, *c, *d;
-  int32_t (*bins)[256];
 };
 
-using Row = void (*)(const Arrays &arrays, int64_t begin, int64_t end, unsigned worker);
+using Row = void (*)(const Arrays &arrays, int64_t begin, int64_t end);
 
 struct NamedRow {
   const char *bench, *name;
