@@ -195,6 +195,8 @@ llvm::Value *KernelEmitter::getStored(Value value, llvm::Type *storage) {
 //===----------------------------------------------------------------------===//
 
 void KernelEmitter::emitAtomicRMW(AtomicRMWOp op) {
+  if (emitTally(op))
+    return;
   Type type = op.getType();
   llvm::Type *element = getStorageType(type);
   bool isFloat = element->isFloatingPointTy();

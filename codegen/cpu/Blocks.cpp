@@ -66,6 +66,7 @@ LogicalResult KernelEmitter::emit() {
   if (!cooperates)
     frame.shared = b.CreateLoad(b.getPtrTy(), worker, "shared");
   loadLaunch();
+  createTallies();
   llvm::Type *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
   llvm::Value *gridX = b.CreateZExt(frame.grid[0], i64), *gridY = b.CreateZExt(frame.grid[1], i64);
   llvm::Value *rows = b.CreateUDiv(begin, gridX);
@@ -104,6 +105,8 @@ LogicalResult KernelEmitter::emit() {
   number->addIncoming(next, b.GetInsertBlock());
   b.CreateCondBr(b.CreateICmpULT(next, end), loop, exit);
   b.SetInsertPoint(exit);
+  if (failed(addTallies()))
+    return failure();
   b.CreateRetVoid();
   return success();
 }

@@ -51,7 +51,7 @@ uint64_t KernelEmitter::getLength(Block &block) {
   uint64_t length = 1;
   for (Operation &op : block) {
     // Whoever lets others run may be away for long.
-    length += isa<SleepOp>(op) ? cpu::instructionsPerCheck / 16 : getCodeSize(&op, lanes);
+    length += isa<SleepOp>(op) ? cpu::instructionsPerCheck / 16 : getCodeSize(&op, lanes, tallies.contains(&op));
     uint64_t round = 0;
     for (Region &region : op.getRegions())
       for (Block &inner : region)

@@ -23,9 +23,9 @@ std::optional<uint64_t> getTurns(scf::ForOp loop) {
   return llvm::divideCeil((upper - lower).getZExtValue(), step.getZExtValue());
 }
 
-unsigned getCodeSize(Operation *op, unsigned lanes) {
+unsigned getCodeSize(Operation *op, unsigned lanes, bool isTally) {
   constexpr unsigned registerBits = 512;
-  if (isa<AtomicRMWOp, AtomicCASOp>(op))
+  if (isa<AtomicRMWOp, AtomicCASOp>(op) && !isTally)
     return 4 * lanes;
   auto store = dyn_cast<StoreOp>(op);
   Type type = store ? store.getValue().getType() : op->getNumResults() ? op->getResult(0).getType() : Type();
@@ -44,7 +44,7 @@ uint64_t KernelEmitter::getSizeOfCopies(Block &block, bool unrollLoops) {
       if (segments.isEntered(op))
         ++inSegment;
       else
-        op->walk([&](Operation *inner) { inSegment += getCodeSize(inner, lanes); });
+        op->walk([&](Operation *inner) { inSegment += getCodeSize(inner, lanes, tallies.contains(inner)); });
     }
     size += inSegment * subgroups;
     if (!step.entered)

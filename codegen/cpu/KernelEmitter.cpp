@@ -59,6 +59,7 @@ KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatur
   suspends = cooperates || (kernel.getNumThreads() > int64_t(lanes) && (waits || !segments.areSplit()));
   if (!suspends)
     placeSlots();
+  chooseTallies();
   chooseUnrolling(mayUnroll);
 }
 

@@ -84,7 +84,7 @@ bool mayWait(KernelOp kernel);
 /// Turns of a loop whose bounds are known; nothing for other loops.
 std::optional<uint64_t> getTurns(mlir::scf::ForOp loop);
 /// An op's code in instructions, by the widest registers that there are.
-unsigned getCodeSize(mlir::Operation *op, unsigned lanes);
+unsigned getCodeSize(mlir::Operation *op, unsigned lanes, bool isTally);
 
 class KernelEmitter {
 public:
@@ -99,6 +99,7 @@ public:
   /// Where in a block's memory its cpu::BlockState is.
   unsigned getStateOffset() const { return stateOffset; }
   bool hasAsserts() const { return asserts; }
+  bool hasTallies() const { return !tallies.empty(); }
 
 private:
   KernelOp kernel;
@@ -329,6 +330,26 @@ private:
   template <typename Op> void emitLaneStore(Op op, llvm::AtomicOrdering order, bool isVolatile);
   /// Emits atomic and volatile accesses and fences; false for another op.
   bool emitAtomicOp(mlir::Operation &op);
+
+  // Tallies.cpp
+  /// Sums of what threads add in all blocks, a vector for each subgroup, and what computes their subscripts.
+  struct Tally {
+    llvm::SetVector<mlir::Operation *> subscripts;
+    llvm::AllocaInst *sums = nullptr;
+  };
+  struct TallyPlace {
+    llvm::Type *type;
+    llvm::Value *pointer;
+    llvm::Align alignment;
+  };
+  llvm::MapVector<mlir::Operation *, Tally> tallies;
+  void chooseTallies();
+  void createTallies();
+  TallyPlace getTallyPlace(const Tally &tally);
+  /// Whether the addition is to a tally, which it emits then.
+  bool emitTally(AtomicRMWOp op);
+  void addTally(AtomicRMWOp op, const Tally &tally);
+  mlir::LogicalResult addTallies();
 
   // Report.cpp
   llvm::Value *getReports();

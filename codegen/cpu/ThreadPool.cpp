@@ -109,6 +109,12 @@ uint64_t ThreadPool::Pace::getLead(uint64_t count, unsigned threads) const {
   return std::min<uint64_t>(lead, count / (2 * threads));
 }
 
+uint64_t ThreadPool::Pace::getCount(Clock::duration duration, unsigned threads) const {
+  float each = fastest.load(std::memory_order_relaxed) * float(threads);
+  float wanted = float(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+  return each > 0 ? uint64_t(std::clamp(wanted / each, 1.0f, 1e9f)) : 1;
+}
+
 /// Parts depend on the fastest run: what moves from one part to another takes longer than any of them.
 void ThreadPool::Pace::note(uint64_t count, Clock::duration taken) {
   float all = float(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
@@ -124,13 +130,14 @@ ThreadPool::Range ThreadPool::getPart(uint64_t count, unsigned part, unsigned nu
   return {each * part + std::min<uint64_t>(part, more), each * (part + 1) + std::min<uint64_t>(part + 1, more)};
 }
 
-ThreadPool::Run::Run(uint64_t count, Order order, unsigned threads, Body body, uintptr_t token)
+ThreadPool::Run::Run(uint64_t count, uint64_t leastPiece, Order order, unsigned threads, Body body, uintptr_t token)
     : body(body), token(token), numParts(order == Order::Parts ? threads : 1) {
   if (numParts > fewParts)
     many = std::vector<Part>(numParts);
   parts = numParts > fewParts ? many.data() : few;
   // Pieces small enough to even out, large enough that taking one costs nothing.
   piece = std::clamp<uint64_t>(count / (uint64_t(threads) * piecesOfPart), 1, 1024);
+  piece = std::max(piece, std::min(leastPiece, count / threads));
   helpers = std::min<uint64_t>(threads - 1, (count - 1) / piece);
   for (unsigned part = 0; part < numParts; ++part) {
     Range range = getPart(count, part, numParts);
@@ -344,7 +351,7 @@ void ThreadPool::runLong(Run &run, Look look) {
   awaitAll(run.token, look);
 }
 
-void ThreadPool::run(uint64_t count, Order order, Pace &pace, Body body, Look look) {
+void ThreadPool::run(uint64_t count, Order order, Pace &pace, Body body, Look look, Clock::duration leastPiece) {
   if (!count)
     return;
   if (workers.empty() || count == 1) {
@@ -356,7 +363,7 @@ void ThreadPool::run(uint64_t count, Order order, Pace &pace, Body body, Look lo
   if (order == Order::Parts && pace.isShort(count)) {
     runShort(count, pace.getLead(count, getNumThreads()), body, token, look);
   } else {
-    Run run(count, order, getNumThreads(), body, token);
+    Run run(count, pace.getCount(leastPiece, getNumThreads()), order, getNumThreads(), body, token);
     runLong(run, look);
   }
   pace.note(count, Clock::now() - start);

@@ -46,6 +46,8 @@ public:
     bool isShort(uint64_t count) const;
     /// How many numbers of such a run the caller gets more than each of the other threads, who come later.
     uint64_t getLead(uint64_t count, unsigned threads) const;
+    /// How many numbers a thread does in a while; 1 where that is not known.
+    uint64_t getCount(Clock::duration duration, unsigned threads) const;
     void note(uint64_t count, Clock::duration taken);
 
   private:
@@ -55,11 +57,11 @@ public:
 
   enum class Order { Parts, Ascending };
   /// Calls `body(begin, end, worker)`; workers of one run have different numbers below getNumThreads(). Where it returns
-  /// false no further pieces are handed out.
+  /// false no further pieces are handed out. Pieces last at least as long as given, if a thread's part does.
   using Body = llvm::function_ref<bool(uint64_t begin, uint64_t end, unsigned worker)>;
   /// Called some times a second while the caller waits for others.
   using Look = llvm::function_ref<void()>;
-  void run(uint64_t count, Order order, Pace &pace, Body body, Look look = [] {});
+  void run(uint64_t count, Order order, Pace &pace, Body body, Look look = [] {}, Clock::duration leastPiece = {});
 
 private:
   struct Range {
@@ -77,7 +79,7 @@ private:
     }
   };
   struct Run {
-    Run(uint64_t count, Order order, unsigned threads, Body body, uintptr_t token);
+    Run(uint64_t count, uint64_t leastPiece, Order order, unsigned threads, Body body, uintptr_t token);
     void work(unsigned worker);
     Clock::duration attend(Part &part, unsigned worker);
     void help(Part &part, unsigned worker);

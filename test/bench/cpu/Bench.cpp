@@ -1,10 +1,10 @@
 // Bench.cpp - the cpu device beside C++ on the same machine:  bench-cpu [-filter=TEXT] [-mib=N] [-kernels=FOLDER]
 //
 // Each kernel of this folder runs through the compiler's C interface, and beside it the same work in C++ (Rows.cpp),
-// for 1 MiB and 256 MiB (or N) in all arrays together, on one worker and on two. Samples take turns, so that what else the
-// machine does meets all alike; each begins with calls that are not timed, so that workers are awake and on processors of
-// their own, and the arrays in their caches. Prints, in Markdown, the median speed in GB/s read and written of the best C++
-// row and of the kernel, and the ratio of the two; results are compared with plain loops first.
+// for 1 MiB and 256 MiB (or N) in all arrays together, on one worker and on two. Samples take turns, so that what else
+// the machine does meets all alike; each begins with calls that are not timed, so that workers are awake and on
+// processors of their own, and the arrays in their caches. Prints, in Markdown, the median speed in GB/s read and written
+// of the best C++ row and of the kernel, and the ratio of the two; results are compared with plain loops first.
 #include "Rows.h"
 #include "compiler/qdc.h"
 
