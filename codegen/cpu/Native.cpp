@@ -179,6 +179,9 @@ static FunctionPassManager buildSimplification() {
   FunctionPassManager passes;
   passes.addPass(SROAPass(SROAOptions::PreserveCFG));
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  // InstCombine sinks values to the block of their only use, and there before what it has sunk earlier: loads of rising
+  // addresses would end as falling ones, which processors do not read ahead of as well.
+  passes.addPass(SimplifyCFGPass());
   passes.addPass(InstCombinePass());
   passes.addPass(SimplifyCFGPass());
   return passes;
