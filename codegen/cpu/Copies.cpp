@@ -59,19 +59,34 @@ uint64_t KernelEmitter::getSizeOfCopies(Block &block, bool unrollLoops) {
   return size;
 }
 
+/// The most that a block's loads of one place in the kernel read.
+static uint64_t getBytesOfLoad(KernelOp kernel) {
+  uint64_t most = 0;
+  kernel.getBody().walk([&](LoadOp load) {
+    if (isa<BufferType>(load.getArray().getType()))
+      most = std::max<uint64_t>(most, kernel.getNumThreads() * getStorageBytes(load.getType()));
+  });
+  return most;
+}
+
 /// With a copy for each subgroup, places in shared memory and masks are constants, and arrays become registers. Short
-/// code gains too: what a subgroup costs beside its own instructions.
+/// code gains too: what a subgroup costs beside its own instructions. But where many copies of one load walk through a
+/// buffer, each by far steps, processors read ahead less well: half as fast from the second cache, where it was measured.
 void KernelEmitter::chooseUnrolling(bool allowed) {
-  constexpr uint64_t maxCopies = 4800, maxCopiesWithoutBarriers = 1024;
+  constexpr uint64_t maxCopies = 4800, maxCopiesWithoutBarriers = 1024, maxBytesOfLoad = 1024;
+  constexpr uint64_t longWork = 2048;
   if (!allowed || suspends)
     return;
   Block &body = kernel.getBodyBlock();
   if (!segments.hasBarriers()) {
-    unroll.subgroups = getSizeOfCopies(body, /*unrollLoops=*/false) <= maxCopiesWithoutBarriers;
+    unroll.subgroups = getSizeOfCopies(body, /*unrollLoops=*/false) <= maxCopiesWithoutBarriers &&
+                       getBytesOfLoad(kernel) <= maxBytesOfLoad;
     return;
   }
+  uint64_t size = getSizeOfCopies(body, /*unrollLoops=*/false);
   unroll.loops = getSizeOfCopies(body, /*unrollLoops=*/true) <= maxCopies;
-  unroll.subgroups = unroll.loops || getSizeOfCopies(body, /*unrollLoops=*/false) <= maxCopies;
+  unroll.subgroups = unroll.loops || size <= maxCopies;
+  readsAhead = size >= longWork;
 }
 
 } // namespace qd

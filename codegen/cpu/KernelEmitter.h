@@ -284,6 +284,10 @@ private:
   llvm::Instruction *emitVectorLoad(const Address &address, llvm::Type *element, llvm::Value *active,
                                     llvm::Value *otherwise);
 
+  // ReadAhead.cpp
+  bool readsAhead = false; ///< a block works for long between its loads and the next block's
+  void readAhead(LoadOp op, llvm::Value *pointer);
+
   // MaskedAccess.cpp
   bool hasMaskedAccess(llvm::Type *element);
   void emitWholeOrSome(llvm::Value *active, llvm::function_ref<void()> whole, llvm::function_ref<void()> some);

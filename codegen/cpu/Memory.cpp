@@ -236,6 +236,8 @@ void KernelEmitter::emitLoad(LoadOp op) {
     bool isDiverted = !isConsecutive && active && !features.avx2;
     llvm::Instruction *loaded = emitVectorLoad(address, element, active, isDiverted ? nullptr : otherwise);
     annotate(loaded, op.getArray());
+    if (isConsecutive && !active)
+      readAhead(op, address.pointer);
     if (loaded->getType() != vectorOf(element)) {
       LaneRun run = *getRun(constantBits(active));
       SmallVector<int> places(lanes, llvm::PoisonMaskElem);
