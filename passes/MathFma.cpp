@@ -2,7 +2,8 @@
 //
 // For devices whose own multiply-add rounds twice. Product and addend become integers of 2W bits with one exponent; what
 // the smaller one loses on the way leaves a lowest bit. Their sum is brought to the left and rounded. It holds for all
-// operands, and needs no float arithmetic where these are finite.
+// operands, and needs no float arithmetic: drivers that compute with constants while they compile get zeros, infinities
+// and NaNs wrong there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +67,7 @@ template <unsigned W> static Int<W> atMost(Int<W> a, int64_t b) { return select(
 template <unsigned W> Real<W> buildFma(Real<W> x, Real<W> y, Real<W> z, bool toOdd) {
   constexpr unsigned fraction = Format<W>::fractionBits, spare = W - fraction - 1;
   constexpr int64_t bias = Format<W>::bias, infinityBits = Format<W>::infinityBits;
-  constexpr int64_t magnitudeMask = infinityBits | (Format<W>::leastNormalBits - 1);
+  constexpr int64_t magnitudeMask = infinityBits | (Format<W>::leastNormalBits - 1), signMask = ~magnitudeMask;
   Int<W> xBits = toBits(x), yBits = toBits(y), zBits = toBits(z);
   Int<W> xm = xBits & magnitudeMask, ym = yBits & magnitudeMask, zm = zBits & magnitudeMask;
   Parts<W> a = takeApart(xm), b = takeApart(ym), c = takeApart(zm);
@@ -84,8 +85,9 @@ template <unsigned W> Real<W> buildFma(Real<W> x, Real<W> y, Real<W> z, bool toO
   Int<W> exponent = select(isProductSmaller, addendExponent, productExponent);
   smaller = shiftRightSticky(smaller, atMost(select(isProductSmaller, 0 - distance, distance), 2 * W - 1));
 
-  Int<W> productSign = xBits ^ yBits;
-  Bool isDifference = (productSign ^ zBits) < 0;
+  // Signs alone: Mesa loses the sign of a zero that is chosen instead of the bits of 1.0.
+  Int<W> productSign = (xBits ^ yBits) & signMask, addendSign = zBits & signMask;
+  Bool isDifference = productSign != addendSign;
   Int<W> mask = asMask<W>(isDifference), one = asInt<W>(isDifference);
   Int<W> otherLow = smaller.low ^ mask, partLow = larger.low + otherLow, sumLow = partLow + one;
   Int<W> carry = asInt<W>(below(partLow, otherLow)) + asInt<W>(below(sumLow, one));
@@ -94,7 +96,7 @@ template <unsigned W> Real<W> buildFma(Real<W> x, Real<W> y, Real<W> z, bool toO
   Bool isNegative = isDifference & (sumHigh < 0);
   sumHigh = select(isNegative, (0 - sumHigh) - asInt<W>(sumLow != 0), sumHigh);
   sumLow = select(isNegative, 0 - sumLow, sumLow);
-  Int<W> sign = select(isProductSmaller, zBits, productSign) ^ asMask<W>(isNegative);
+  Int<W> sign = select(isProductSmaller, addendSign, productSign) ^ select(isNegative, signMask, constant(zBits, 0));
   Bool isZero = (sumHigh | sumLow) == 0;
 
   // The uppermost bit to the left.
@@ -115,14 +117,20 @@ template <unsigned W> Real<W> buildFma(Real<W> x, Real<W> y, Real<W> z, bool toO
   Int<W> bits = digits + (select(isSmall, 0, exponent - 1) << int64_t(fraction));
   constexpr int64_t end = infinityBits;
   bits = select(exponent < constant(exponent, 2 * bias + 1), bits, constant(bits, toOdd ? end - 1 : end));
-  bits = bits | (sign & ~magnitudeMask);
+  bits = bits | sign;
   bits = select(isZero, 0, bits);
 
-  // Zeros make an exact product; what is infinite or NaN goes by float arithmetic.
-  Bool isFinite = below(xm, infinityBits) & below(ym, infinityBits), isEnd = !below(zm, infinityBits);
-  Bool isSpecial = !isFinite | isEnd | (xm == 0) | (ym == 0);
-  Real<W> special = select(isFinite & isEnd, 0, x * y) + z;
-  return select(isSpecial, special, fromBits(bits));
+  // A product of zero leaves the addend, or a zero that is negative where both are. An infinite product is the result,
+  // unless the addend is a NaN, or infinite and of the other sign.
+  Bool isZeroProduct = (xm == 0) | (ym == 0), isInfiniteProduct = (xm == infinityBits) | (ym == infinityBits);
+  bits = select(isZeroProduct, select(zm == 0, productSign & zBits, zBits), bits);
+  bits = select(zm == infinityBits, zBits, bits);
+  bits = select(isInfiniteProduct, productSign | infinityBits, bits);
+  Bool isNaN = below(constant(xm, infinityBits), xm) | below(constant(ym, infinityBits), ym) |
+               below(constant(zm, infinityBits), zm) |
+               (isInfiniteProduct & (isZeroProduct | (isDifference & (zm == infinityBits))));
+  bits = select(isNaN, infinityBits | (Format<W>::leastNormalBits >> 1), bits);
+  return fromBits(bits);
 }
 
 template Real<32> buildFma(Real<32>, Real<32>, Real<32>, bool);

@@ -66,6 +66,8 @@ public:
   /// Whether the device's Fma of floats of 32 or 64 bits rounds once. Asked for the first time it runs a kernel; `name`
   /// is for messages.
   bool fuses(uint32_t width, const std::string &name);
+  /// Whether the driver is right about zeros that it sees in code, by a kernel alike.
+  bool knowsZeros(const std::string &name);
 
   std::shared_ptr<VulkanInstance> instance;
   VulkanFacts facts;
@@ -98,9 +100,9 @@ private:
   std::mutex recordMutex;
   VkCommandPool recordPool = VK_NULL_HANDLE;
 
-  /// Guards what is known of fusing.
-  std::mutex fusedMutex;
-  std::optional<bool> fused32, fused64;
+  /// Guards what trials found.
+  std::mutex trialMutex;
+  std::optional<bool> fused32, fused64, zeros;
 
   /// Guards what `run` and staged copies use.
   std::recursive_mutex runMutex;
@@ -186,6 +188,9 @@ std::unique_ptr<Graph> createVulkanGraph(VulkanContext &context);
 
 /// Runs a kernel that finds out whether Fma of floats of 32 or 64 bits rounds once; VulkanContext::fuses remembers it.
 Expected<bool> tryFusing(VulkanContext &context, uint32_t width, const std::string &device);
+/// Runs a kernel that finds out whether sums, products, quotients and choices are right where an operand is a constant
+/// zero of f32; VulkanContext::knowsZeros remembers it.
+Expected<bool> tryZeros(VulkanContext &context, const std::string &device);
 
 /// Loads a variant's SPIR-V. The driver takes it on trust: what it needs must have been checked.
 Expected<std::unique_ptr<Module>> loadVulkanModule(VulkanContext &context, const std::string &device,

@@ -150,15 +150,15 @@ Error VulkanModule::createPipeline(const Kernel &kernel, VulkanPipeline &pipelin
   AtExit destroyShader([&] { vk.DestroyShaderModule(context.device, shader, nullptr); });
 
   std::vector<VkSpecializationMapEntry> constants;
-  std::vector<VkBool32> fused;
-  for (uint32_t width : code.constants) {
-    if (width != 32 && width != 64)
+  std::vector<VkBool32> answers;
+  for (uint32_t number : code.constants) {
+    if (number != 1 && number != 32 && number != 64)
       continue;
-    constants.push_back({width, static_cast<uint32_t>(fused.size() * sizeof(VkBool32)), sizeof(VkBool32)});
-    fused.push_back(context.fuses(width, device));
+    constants.push_back({number, static_cast<uint32_t>(answers.size() * sizeof(VkBool32)), sizeof(VkBool32)});
+    answers.push_back(number == 1 ? context.knowsZeros(device) : context.fuses(number, device));
   }
   VkSpecializationInfo specialization = {static_cast<uint32_t>(constants.size()), constants.data(),
-                                         fused.size() * sizeof(VkBool32), fused.data()};
+                                         answers.size() * sizeof(VkBool32), answers.data()};
 
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo required = {};
   required.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;

@@ -76,10 +76,11 @@ static Id emitFoldedToF32(KernelLowering &l, Id value) {
 /// what is below folded into their last.
 static Id emitToBF16(KernelLowering &l, Id value, Type source, bool isSigned, Type bf16) {
   unsigned width = source.getIntOrFloatBitWidth();
-  Id type = l.getType(source), f32 = l.getFloatType(32), zero = l.b.getInt(width, 0);
-  Id isNegative = 0;
+  Id type = l.getType(source), f32 = l.getFloatType(32), zero = l.b.getInt(width, 0), sign = 0;
   if (isSigned) {
-    isNegative = l.emitBool(Op::OpSLessThan, {value, zero});
+    Id high = width == 32 ? value : l.getHalf(l.toHalves(value), 1);
+    sign = l.emitU32(Op::OpBitwiseAnd, {high, l.getU32(0x80000000)});
+    Id isNegative = l.emitBool(Op::OpSLessThan, {value, zero});
     value = l.select(type, isNegative, l.emit(Op::OpISub, type, {zero, value}), value);
   }
   Id number;
@@ -97,7 +98,7 @@ static Id emitToBF16(KernelLowering &l, Id value, Type source, bool isSigned, Ty
     number = l.emit(Op::OpFMul, f32, {emitFoldedToF32(l, folded), l.emit(Op::OpBitcast, f32, exponent)});
   }
   if (isSigned)
-    number = l.select(f32, isNegative, l.emit(Op::OpFNegate, f32, number), number);
+    number = l.emit(Op::OpBitcast, f32, l.emitU32(Op::OpBitwiseOr, {l.emitU32(Op::OpBitcast, number), sign}));
   return l.fromF32(number, bf16);
 }
 
@@ -108,12 +109,8 @@ static LogicalResult lowerIntToFloat(KernelLowering &l, Operation *op, const OpR
   bool isSigned = isa<arith::SIToFPOp>(op), isNarrow = target.getIntOrFloatBitWidth() == 16;
   Type wide = isNarrow ? getF32(op) : target;
   Id value = l.get(op->getOperand(0)), number;
-  if (source.isInteger(1) && isSigned) {
-    // A choice between -1.0 and 0.0 is what Mesa turns into the negation of 0.0.
-    Id integer = l.select(l.getU32Type(), value, l.getU32(~0u), l.getU32(0));
-    number = l.emit(Op::OpConvertSToF, l.getType(wide), integer);
-  } else if (source.isInteger(1)) {
-    number = l.select(l.getType(wide), value, getFloat(l, wide, 1), getFloat(l, wide, 0));
+  if (source.isInteger(1)) {
+    number = l.select(l.getType(wide), value, getFloat(l, wide, isSigned ? -1 : 1), getFloat(l, wide, 0));
   } else if (target.isBF16() && source.getIntOrFloatBitWidth() >= 32) {
     return l.setResult(op, emitToBF16(l, value, source, isSigned, target));
   } else {
@@ -141,9 +138,10 @@ static LogicalResult lowerFloatToInt(KernelLowering &l, Operation *op, const OpR
   }
   unsigned width = target.getIntOrFloatBitWidth();
   Id type = l.getType(target);
-  if (width >= 32)
-    return l.setResult(op, l.emit(Op(row.code), type, value));
-  return l.setResult(op, l.resize(l.emitU32(Op(row.code), value), 32, width));
+  Id integer = l.emit(Op(row.code), width >= 32 ? type : l.getU32Type(), value);
+  // Mesa takes integers that became floats and integers again for the first ones, whatever was rounded.
+  l.b.decorate(integer, Decoration::NoContraction);
+  return l.setResult(op, width >= 32 ? integer : l.resize(integer, 32, width));
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,7 +23,7 @@ static Id keepUnfused(KernelLowering &l, Operation *op, Id result) {
 /// once for these operations.
 static LogicalResult lowerBinary(KernelLowering &l, Operation *op, const OpRow &row) {
   Type type = op->getResult(0).getType();
-  Id lhs = l.get(op->getOperand(0)), rhs = l.get(op->getOperand(1));
+  Id lhs = l.getOperand(op->getOperand(0)), rhs = l.getOperand(op->getOperand(1));
   if (!type.isBF16())
     return l.setResult(op, keepUnfused(l, op, l.emit(Op(row.code), l.getType(type), {lhs, rhs})));
   Id result = l.emit(Op(row.code), l.getFloatType(32), {l.toF32(lhs, type), l.toF32(rhs, type)});

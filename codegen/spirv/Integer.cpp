@@ -3,6 +3,7 @@
 #include "codegen/spirv/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace spv;
@@ -13,10 +14,29 @@ static LogicalResult lowerConstant(KernelLowering &l, Operation *op, const OpRow
   return l.setResult(op, l.getConstant(cast<arith::ConstantOp>(op).getValue()));
 }
 
+/// Whether an integer has the bits of 1.0 or -1.0, or a zero's; `sign` is that bit.
+static bool isOneOrZero(Value value, bool &isOne, bool &sign) {
+  APInt bits;
+  if (!matchPattern(value, m_ConstantInt(&bits)) || bits.getBitWidth() < 16)
+    return false;
+  const llvm::fltSemantics &format = bits.getBitWidth() == 16   ? APFloat::IEEEhalf()
+                                     : bits.getBitWidth() == 32 ? APFloat::IEEEsingle()
+                                                                : APFloat::IEEEdouble();
+  APFloat number(format, bits);
+  isOne = abs(number).isExactlyValue(1.0);
+  sign = number.isNegative();
+  return isOne || number.isZero();
+}
+
+/// Mesa takes a zero beside 1.0 or -1.0 for one of the same sign, in integers too.
 static LogicalResult lowerSelect(KernelLowering &l, Operation *op, const OpRow &) {
   auto select = cast<arith::SelectOp>(op);
-  return l.setResult(op, l.select(l.getType(select.getType()), l.get(select.getCondition()),
-                                  l.get(select.getTrueValue()), l.get(select.getFalseValue())));
+  Id ifTrue = l.get(select.getTrueValue()), ifFalse = l.get(select.getFalseValue());
+  bool isOne, isOtherOne, sign, otherSign;
+  if (isOneOrZero(select.getTrueValue(), isOne, sign) &&
+      isOneOrZero(select.getFalseValue(), isOtherOne, otherSign) && isOne != isOtherOne && sign != otherSign)
+    ifTrue = l.hide(ifTrue, select.getType());
+  return l.setResult(op, l.select(l.getType(select.getType()), l.get(select.getCondition()), ifTrue, ifFalse));
 }
 
 //===----------------------------------------------------------------------===//

@@ -398,8 +398,10 @@ Id KernelLowering::getConstant(TypedAttr value) {
   unsigned width = type.getIntOrFloatBitWidth();
   if (auto integer = dyn_cast<IntegerAttr>(value))
     return width == 1 ? b.getBool(!integer.getValue().isZero()) : b.getInt(width, integer.getValue().getZExtValue());
-  uint64_t bits = cast<FloatAttr>(value).getValue().bitcastToAPInt().getZExtValue();
-  return type.isBF16() ? b.getInt(16, bits) : b.getFloat(width, bits);
+  APFloat number = cast<FloatAttr>(value).getValue();
+  uint64_t bits = number.bitcastToAPInt().getZExtValue();
+  Id constant = type.isBF16() ? b.getInt(16, bits) : b.getFloat(width, bits);
+  return number.isZero() ? cached(hiddenZeros[value], [&] { return hide(constant, type); }) : constant;
 }
 
 //===----------------------------------------------------------------------===//

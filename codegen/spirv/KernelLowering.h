@@ -83,6 +83,7 @@ public:
   /// The type of a scalar in registers.
   Id getType(mlir::Type scalar);
   Id getFloatType(unsigned width);
+  /// Zeros of floats are hidden.
   Id getConstant(mlir::TypedAttr value);
   Id getU32(uint32_t value) { return b.getInt(32, value); }
   Id getU32Type() { return b.getIntType(32); }
@@ -115,6 +116,15 @@ public:
   Id fromF32(Id value, mlir::Type type);
 
   //===--------------------------------------------------------------------===//
+  // Zeros that drivers do not see (Zeros.cpp)
+  //===--------------------------------------------------------------------===//
+
+  /// The value, which no driver knows while it compiles unless the device is known to be right about zeros.
+  Id hide(Id value, mlir::Type type);
+  /// A value as an operand of arithmetic: hidden where a driver may find out while it compiles that it is a zero.
+  Id getOperand(mlir::Value value);
+
+  //===--------------------------------------------------------------------===//
   // Inputs, read once at the kernel's start
   //===--------------------------------------------------------------------===//
 
@@ -138,6 +148,8 @@ public:
 
 private:
   mlir::LogicalResult lowerFmaHelper(Id helper, unsigned width, bool toOdd);
+  Id getUnknownZero();
+  bool isFoldable(mlir::Value value);
   Id getInput(spv::BuiltIn builtIn, Id type);
   Id getInputComponent(spv::BuiltIn builtIn, unsigned dim);
   Id cached(Id &slot, llvm::function_ref<Id()> generate);
@@ -159,7 +171,9 @@ private:
   llvm::DenseMap<mlir::Operation *, Id> tables;
   llvm::SmallVector<Id> interfaceVariables, sharedVariables;
   llvm::DenseMap<unsigned, Id> inputs; ///< by BuiltIn, and by BuiltIn and dimension
-  Id threadIndex = 0, threadIds[3] = {};
+  Id threadIndex = 0, threadIds[3] = {}, unknownZero = 0;
+  llvm::DenseMap<mlir::Attribute, Id> hiddenZeros;
+  llvm::DenseMap<mlir::Value, bool> foldable;
   Id parameterBlock = 0;
   spv::StorageClass parameterStorage = spv::StorageClass::PushConstant;
   llvm::SmallVector<std::pair<Id, unsigned>> parameters; ///< an argument's type in the block, and its member

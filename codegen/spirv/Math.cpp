@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/spirv/KernelLowering.h"
+#include "codegen/spirv/Memory.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -179,16 +180,20 @@ static LogicalResult lowerSqrt(KernelLowering &l, Operation *op, const OpRow &ro
   return l.setResult(op, l.fromF32(emitSqrt32(l, l.toF32(l.get(op->getOperand(0)), type)), type));
 }
 
-/// By bits where that needs no other type: NVIDIA's FAbs makes f32 subnormals zeros.
-static LogicalResult lowerAbsF(KernelLowering &l, Operation *op, const OpRow &row) {
+/// By bits: NVIDIA's FAbs makes f32 subnormals zeros, and Mesa's keeps the sign of a zero that no other negative number
+/// can stand for, as that of a square root.
+static LogicalResult lowerAbsF(KernelLowering &l, Operation *op, const OpRow &) {
   Type type = op->getResult(0).getType();
   Id value = l.get(op->getOperand(0));
   if (type.isBF16())
     return l.setResult(op, l.emit(Op::OpBitwiseAnd, l.getType(type), {value, l.b.getInt(16, 0x7fff)}));
-  if (!type.isF32())
-    return lowerUnary(l, op, row);
-  Id bits = l.emitU32(Op::OpBitwiseAnd, {l.emitU32(Op::OpBitcast, value), l.getU32(0x7fffffff)});
-  return l.setResult(op, l.emit(Op::OpBitcast, l.getType(type), bits));
+  if (type.isF64()) {
+    Id halves = l.toHalves(value), high = l.emitU32(Op::OpBitwiseAnd, {l.getHalf(halves, 1), l.getU32(0x7fffffff)});
+    Id result = l.emit(Op::OpCompositeInsert, l.b.getVectorType(l.getU32Type(), 2), {high, halves, 1});
+    return l.setResult(op, l.fromHalves(result, type));
+  }
+  Id mask = l.getU32(type.isF16() ? 0x7fff : 0x7fffffff);
+  return l.setResult(op, fromWord(l, l.emitU32(Op::OpBitwiseAnd, {toWord(l, value, type), mask}), type));
 }
 
 /// By the 32 bits that hold the signs; f16 and bf16 go by f32.
@@ -276,7 +281,7 @@ ArrayRef<OpRow> getMathRows() {
       makeRow<math::CtPopOp>(lowerCount),
       makeRow<math::CountLeadingZerosOp>(lowerCount),
       makeRow<math::CountTrailingZerosOp>(lowerCount),
-      makeRow<math::AbsFOp>(lowerAbsF, GLSLstd450FAbs),
+      makeRow<math::AbsFOp>(lowerAbsF),
       makeRow<math::FloorOp>(lowerUnary, GLSLstd450Floor),
       makeRow<math::CeilOp>(lowerUnary, GLSLstd450Ceil),
       makeRow<math::TruncOp>(lowerRounding, GLSLstd450Trunc),

@@ -186,6 +186,22 @@ TEST(VulkanContextTest, FusingIsTriedOut) {
   }
 }
 
+TEST(VulkanContextTest, ZerosAreTriedOut) {
+  auto instance = openVulkanInstance();
+  ASSERT_TRUE(instance) << instance.message();
+  auto devices = vulkanDevices(**instance);
+  ASSERT_TRUE(devices && defaultVulkanDevice(*devices));
+  VulkanContext context(*instance, (*devices)[*defaultVulkanDevice(*devices)]);
+  Error error = context.open();
+  ASSERT_FALSE(error) << error.message();
+  auto knows = tryZeros(context, "vulkan:0");
+  ASSERT_TRUE(knows) << knows.message();
+  EXPECT_EQ(context.knowsZeros("vulkan:0"), *knows);
+  // lavapipe takes x + 0.0 for x.
+  if (context.facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU)
+    EXPECT_FALSE(*knows);
+}
+
 TEST(VulkanContextTest, CopiesToADiscreteDeviceAreStaged) {
   auto instance = openVulkanInstance();
   ASSERT_TRUE(instance) << instance.message();
