@@ -94,11 +94,10 @@ static LogicalResult lowerUnary(KernelLowering &l, Operation *op, const OpRow &r
   return l.setResult(op, l.fromF32(l.b.emitExt(function, l.getFloatType(32), l.toF32(value, type)), type));
 }
 
-/// An f64 rounded to even: adding 2^52 leaves no room for a fraction. lavapipe has wide vectors in which its own
+/// A magnitude rounded to even: adding 2^52 leaves no room for a fraction. lavapipe has wide vectors in which its own
 /// RoundEven truncates.
-static Id emitRoundEvenMagnitude64(KernelLowering &l, Id value, Type f64) {
+static Id emitRoundEven64(KernelLowering &l, Id magnitude, Type f64) {
   Id id = l.getType(f64), limit = l.b.getFloat(64, llvm::bit_cast<uint64_t>(0x1p52));
-  Id magnitude = l.b.emitExt(GLSLstd450FAbs, id, value);
   Id sum = l.emit(Op::OpFAdd, id, {magnitude, limit});
   Id rounded = l.emit(Op::OpFSub, id, {sum, limit});
   l.b.decorate(sum, Decoration::NoContraction);
@@ -106,14 +105,20 @@ static Id emitRoundEvenMagnitude64(KernelLowering &l, Id value, Type f64) {
   return l.select(id, l.emitBool(Op::OpFOrdLessThan, {magnitude, limit}), rounded, magnitude);
 }
 
-/// Trunc or RoundEven of an f64. The sign is put back in case the driver lost it on the way to zero, as lavapipe does.
-static Id emitRounding64(KernelLowering &l, GLSLstd450 function, Id value, Type f64) {
-  Id result = function == GLSLstd450RoundEven ? emitRoundEvenMagnitude64(l, value, f64)
-                                              : l.b.emitExt(function, l.getType(f64), value);
-  Id halves = l.toHalves(result);
-  Id sign = l.emitU32(Op::OpBitwiseAnd, {l.getHalf(l.toHalves(value), 1), l.getU32(0x80000000)});
-  Id high = l.emitU32(Op::OpBitwiseOr, {l.getHalf(halves, 1), sign});
+/// An f64 with another upper half.
+static Id replaceHigh(KernelLowering &l, Id halves, Id high, Type f64) {
   return l.fromHalves(l.emit(Op::OpCompositeInsert, l.b.getVectorType(l.getU32Type(), 2), {high, halves, 1}), f64);
+}
+
+/// Trunc or RoundEven of an f64, by its magnitude and sign: lavapipe loses the sign on the way to zero, and has wide
+/// vectors in which its own Trunc leaves numbers from 2^24 on as they are.
+static Id emitRounding64(KernelLowering &l, GLSLstd450 function, Id value, Type f64) {
+  Id halves = l.toHalves(value), high = l.getHalf(halves, 1);
+  Id magnitude = replaceHigh(l, halves, l.emitU32(Op::OpBitwiseAnd, {high, l.getU32(0x7fffffff)}), f64);
+  Id sign = l.emitU32(Op::OpBitwiseAnd, {high, l.getU32(0x80000000)});
+  Id rounded = l.toHalves(function == GLSLstd450RoundEven ? emitRoundEven64(l, magnitude, f64)
+                                                          : l.b.emitExt(GLSLstd450Floor, l.getType(f64), magnitude));
+  return replaceHigh(l, rounded, l.emitU32(Op::OpBitwiseOr, {l.getHalf(rounded, 1), sign}), f64);
 }
 
 static LogicalResult lowerRounding(KernelLowering &l, Operation *op, const OpRow &row) {
@@ -189,8 +194,7 @@ static LogicalResult lowerAbsF(KernelLowering &l, Operation *op, const OpRow &) 
     return l.setResult(op, l.emit(Op::OpBitwiseAnd, l.getType(type), {value, l.b.getInt(16, 0x7fff)}));
   if (type.isF64()) {
     Id halves = l.toHalves(value), high = l.emitU32(Op::OpBitwiseAnd, {l.getHalf(halves, 1), l.getU32(0x7fffffff)});
-    Id result = l.emit(Op::OpCompositeInsert, l.b.getVectorType(l.getU32Type(), 2), {high, halves, 1});
-    return l.setResult(op, l.fromHalves(result, type));
+    return l.setResult(op, replaceHigh(l, halves, high, type));
   }
   Id mask = l.getU32(type.isF16() ? 0x7fff : 0x7fffffff);
   return l.setResult(op, fromWord(l, l.emitU32(Op::OpBitwiseAnd, {toWord(l, value, type), mask}), type));
@@ -199,16 +203,14 @@ static LogicalResult lowerAbsF(KernelLowering &l, Operation *op, const OpRow &) 
 /// By the 32 bits that hold the signs; f16 and bf16 go by f32.
 static LogicalResult lowerCopySign(KernelLowering &l, Operation *op, const OpRow &) {
   Type type = op->getResult(0).getType();
-  Id value = l.get(op->getOperand(0)), sign = l.get(op->getOperand(1)), u32 = l.getU32Type();
+  Id value = l.get(op->getOperand(0)), sign = l.get(op->getOperand(1));
   auto merge = [&](Id valueBits, Id signBits) {
     Id magnitude = l.emitU32(Op::OpBitwiseAnd, {valueBits, l.getU32(0x7fffffff)});
     return l.emitU32(Op::OpBitwiseOr, {magnitude, l.emitU32(Op::OpBitwiseAnd, {signBits, l.getU32(0x80000000)})});
   };
   if (type.isF64()) {
     Id halves = l.toHalves(value);
-    Id high = merge(l.getHalf(halves, 1), l.getHalf(l.toHalves(sign), 1));
-    Id result = l.emit(Op::OpCompositeInsert, l.b.getVectorType(u32, 2), {high, halves, 1});
-    return l.setResult(op, l.fromHalves(result, type));
+    return l.setResult(op, replaceHigh(l, halves, merge(l.getHalf(halves, 1), l.getHalf(l.toHalves(sign), 1)), type));
   }
   Id bits = merge(l.emitU32(Op::OpBitcast, l.toF32(value, type)), l.emitU32(Op::OpBitcast, l.toF32(sign, type)));
   return l.setResult(op, l.fromF32(l.emit(Op::OpBitcast, l.getFloatType(32), bits), type));
