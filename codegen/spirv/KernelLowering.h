@@ -149,7 +149,7 @@ public:
 private:
   mlir::LogicalResult lowerFmaHelper(Id helper, unsigned width, bool toOdd);
   Id getUnknownZero();
-  bool isFoldable(mlir::Value value);
+  bool isFoldable(mlir::Value value, unsigned depth = 0);
   Id getInput(spv::BuiltIn builtIn, Id type);
   Id getInputComponent(spv::BuiltIn builtIn, unsigned dim);
   Id cached(Id &slot, llvm::function_ref<Id()> generate);

@@ -1,10 +1,10 @@
 //===- Zeros.cpp - zeros of floats that drivers do not see, on SPIR-V ------------------===//
 //
-// Mesa's software device keeps infinities, NaNs and zeros' signs, but not where it sees a zero while it compiles: there
-// x + 0.0 is x, x * 0.0 and 0.0 / x are 0.0, x / 0.0 is anything, and a choice between 1.0 and -0.0 is one between 1.0 and
-// 0.0, even of integers with these bits. So zeros are or-ed with an integer of which no compiler knows that it is 0:
-// whether the grid is empty. Behind a specialization constant it is 0 after all, for devices that are right about zeros.
-// The runtime tries them out, and whoever sets nothing gets right results too.
+// Mesa's software device keeps infinities, NaNs and zeros' signs, but not where it sees a zero while it compiles:
+// there x + 0.0 is x, x * 0.0 and 0.0 / x are 0.0, x / 0.0 is anything, and a choice between 1.0 and -0.0 is one
+// between 1.0 and 0.0, even of integers with these bits. So zeros are or-ed with an integer of which no compiler knows
+// that it is 0: whether the grid is empty. Behind a specialization constant it is 0 after all, for devices that are
+// right about zeros. The runtime tries them out, and whoever sets nothing gets right results too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,31 +44,47 @@ Id KernelLowering::hide(Id value, Type type) {
   return emit(Op::OpBitwiseOr, getType(type), {value, resize(zero, 32, width)});
 }
 
-/// Whether drivers may compute a value while they compile: it comes from constants, or from the counter of a loop that
-/// they unroll.
-bool KernelLowering::isFoldable(Value value) {
-  auto known = foldable.find(value);
-  if (known != foldable.end())
-    return known->second;
-  foldable[value] = false;
-  bool result = false;
-  if (Operation *op = value.getDefiningOp()) {
-    if (auto constant = dyn_cast<arith::ConstantOp>(op))
-      result = !matchPattern(value, m_AnyZeroFloat());
-    else
-      result = isPure(op) && op->getNumOperands() && !op->getNumRegions() &&
-               llvm::all_of(op->getOperands(), [&](Value operand) { return isFoldable(operand); });
-  } else {
-    auto argument = cast<BlockArgument>(value);
-    Operation *parent = argument.getOwner()->getParentOp();
-    if (auto forOp = dyn_cast<scf::ForOp>(parent))
-      result = isFoldable(argument == forOp.getInductionVar() ? forOp.getLowerBound()
-                                                              : forOp.getTiedLoopInit(argument)->get());
-    else if (auto whileOp = dyn_cast<scf::WhileOp>(parent))
-      result = isFoldable(argument.getOwner() == whileOp.getBeforeBody()
-                              ? whileOp.getInits()[argument.getArgNumber()]
-                              : whileOp.getConditionOp().getArgs()[argument.getArgNumber()]);
+/// Where a loop's argument or result has its values from.
+static SmallVector<Value, 2> getSources(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  Operation *op = argument ? argument.getOwner()->getParentOp() : value.getDefiningOp();
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    if (argument == loop.getInductionVar())
+      return {loop.getLowerBound()};
+    unsigned number = argument ? argument.getArgNumber() - 1 : cast<OpResult>(value).getResultNumber();
+    return {loop.getInitArgs()[number], loop.getYieldedValues()[number]};
   }
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    unsigned number = argument ? argument.getArgNumber() : cast<OpResult>(value).getResultNumber();
+    if (argument && argument.getOwner() == loop.getBeforeBody())
+      return {loop.getInits()[number], loop.getYieldOp().getOperand(number)};
+    return {loop.getConditionOp().getArgs()[number]};
+  }
+  return {};
+}
+
+/// Whether drivers may compute a value while they compile: it comes from constants, tables included, or from the
+/// counter of a loop that they unroll. Of a chain without an end it is not asked.
+bool KernelLowering::isFoldable(Value value, unsigned depth) {
+  constexpr unsigned deepest = 64;
+  if (depth == deepest)
+    return false;
+  auto [known, isNew] = foldable.try_emplace(value, false);
+  if (!isNew)
+    return known->second;
+  auto check = [&](Value operand) { return isFoldable(operand, depth + 1); };
+  Operation *op = value.getDefiningOp();
+  bool result;
+  if (SmallVector<Value, 2> sources = getSources(value); !sources.empty())
+    result = llvm::any_of(sources, check);
+  else if (isa_and_nonnull<arith::ConstantOp>(op))
+    result = !matchPattern(value, m_AnyZeroFloat());
+  else if (auto load = dyn_cast_or_null<LoadOp>(op))
+    result = isa_and_nonnull<ConstantGetOp>(load.getArray().getDefiningOp()) && llvm::all_of(load.getIndices(), check);
+  else if (auto select = dyn_cast_or_null<arith::SelectOp>(op)) // of a condition like x < x, too
+    result = check(select.getTrueValue()) && check(select.getFalseValue());
+  else
+    result = op && isPure(op) && op->getNumOperands() && !op->getNumRegions() && llvm::all_of(op->getOperands(), check);
   return foldable[value] = result;
 }
 
