@@ -88,9 +88,16 @@ bool KernelLowering::isFoldable(Value value, unsigned depth) {
   return foldable[value] = result;
 }
 
+/// Whether a value is a constant or a choice between two; a zero among them is hidden where it is made.
+static bool isConstant(Value value) {
+  if (auto select = value.getDefiningOp<arith::SelectOp>())
+    return matchPattern(select.getTrueValue(), m_Constant()) && matchPattern(select.getFalseValue(), m_Constant());
+  return matchPattern(value, m_Constant());
+}
+
 Id KernelLowering::getOperand(Value value) {
   Id id = get(value);
-  return !isFoldable(value) || matchPattern(value, m_Constant()) ? id : hide(id, value.getType());
+  return isConstant(value) || !isFoldable(value) ? id : hide(id, value.getType());
 }
 
 } // namespace qd::spirv
