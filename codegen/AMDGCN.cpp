@@ -4,6 +4,7 @@
 
 #include "codegen/AMDGCNBorrow.h"
 #include "codegen/AMDGCNCodeObject.h"
+#include "codegen/AMDGCNMachine.h"
 #include "codegen/TargetMachine.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -241,7 +242,7 @@ Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMD
       dropUnusedInputs(function);
       if (target.has(DppCarry))
         keepMovesFromCarry(function);
-      compareByBorrow(function);
+      compareByBorrow(function, /*comparesPairs=*/machine::waitsForMasks(target.chip->name));
       kernels.push_back(function.getName().str());
     }
 

@@ -5,6 +5,8 @@
 //
 //   icmp ult i64 %a, %b     ->     v_sub_co_u32 _, c, a0, b0    v_subb_u32 _, c, a1, b1, c
 //
+// Where waves wait for each borrow, the first of more than two words are compared as pairs.
+//
 // Input: optimised LLVM IR. Output: the same, in the form of which instruction selection makes subtractions that give
 // and take a borrow.
 //
@@ -100,7 +102,7 @@ static std::optional<Order> matchOrder(Value *value) {
 }
 
 /// Whether the comparison was rewritten.
-static bool rewrite(Instruction &compare) {
+static bool rewrite(Instruction &compare, bool comparesPairs) {
   std::optional<Order> order = matchOrder(&compare);
   if (!order)
     return false;
@@ -116,6 +118,10 @@ static bool rewrite(Instruction &compare) {
     return std::pair(b.CreateExtractValue(pair, 0), b.CreateExtractValue(pair, 1));
   };
   Value *borrow = nullptr;
+  if (comparesPairs && words.size() > 2 && order->lhs.front()->getType()->isIntegerTy(2 * wordBits)) {
+    borrow = b.CreateICmpULT(order->lhs.front(), order->rhs.front());
+    words.erase(words.begin(), words.begin() + 2);
+  }
   for (auto [x, y] : words) {
     auto [difference, isLess] = subtract(x, y);
     borrow = borrow ? b.CreateOr(isLess, subtract(difference, b.CreateZExt(borrow, b.getInt32Ty())).second) : isLess;
@@ -124,14 +130,14 @@ static bool rewrite(Instruction &compare) {
   return true;
 }
 
-void compareByBorrow(Function &kernel) {
+void compareByBorrow(Function &kernel, bool comparesPairs) {
   // The whole before its parts, which it leaves without users.
   SmallVector<WeakTrackingVH> candidates;
   for (Instruction &instruction : instructions(kernel))
     if (instruction.getType()->isIntegerTy(1) && (isa<ICmpInst>(instruction) || instruction.getOpcode() == Instruction::Or))
       candidates.push_back(&instruction);
   for (WeakTrackingVH &candidate : reverse(candidates))
-    if (auto *compare = dyn_cast_or_null<Instruction>(candidate); compare && rewrite(*compare))
+    if (auto *compare = dyn_cast_or_null<Instruction>(candidate); compare && rewrite(*compare, comparesPairs))
       RecursivelyDeleteTriviallyDeadInstructions(compare);
 }
 

@@ -8,8 +8,9 @@
 namespace qd {
 
 /// Comparisons without a sign of numbers of more than two words, and of two where a DPP move gives the first, become
-/// subtractions of the words.
-void compareByBorrow(llvm::Function &kernel);
+/// subtractions of the words. `comparesPairs`: of more than two, a comparison of the two lowest in front, which costs
+/// less where waves wait for each borrow.
+void compareByBorrow(llvm::Function &kernel, bool comparesPairs);
 
 } // namespace qd
 

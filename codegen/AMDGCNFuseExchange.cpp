@@ -10,8 +10,9 @@
 // Of signed numbers whose signs are turned around for that, gfx11 and later compare the lowest word as it is, and turn
 // it around where it is chosen.
 //
-// gfx11 and later have each with any mask; gfx9 with VCC alone, so that there a whole step stands in one place. gfx10
-// has no such subtraction. Masks of 64 lanes whose bits are pairs take one scalar instruction instead of two.
+// gfx11 and later have each with any mask, and there the masks of steps in a row get registers of their own; gfx9 with
+// VCC alone, so that there a whole step stands in one place. gfx10 has no such subtraction. Masks of 64 lanes whose
+// bits are pairs take one scalar instruction instead of two.
 //
 // Input: machine code in SSA form behind LLVM's own pass of this kind. Output: the same values in the same lanes.
 //
@@ -78,12 +79,14 @@ private:
   bool fuseWhole(const Exchange &exchange);
   void erase(const Exchange &exchange);
   bool shortenMask(MachineInstr &constant);
+  void spread(Register mask);
+  bool separate(const MachineInstr &flip);
 
   MachineRegisterInfo *registers = nullptr;
   const TargetInstrInfo *instructions = nullptr;
   const TargetRegisterInfo *physical = nullptr;
   unsigned moveOpcode = 0, firstOpcode = 0, nextOpcode = 0, selectOpcode = 0, flipOpcodes[2] = {}, constantOpcode = 0,
-           turnOpcode = 0;
+           turnOpcode = 0, numSpread = 0;
 };
 char FuseExchange::ID = 0;
 } // namespace
@@ -180,8 +183,47 @@ const MachineOperand *FuseExchange::getSigned(const Word &word) const {
   return nullptr;
 }
 
+/// Asks for scalar registers that no vector instruction has read lately: what writes others is waited for, and gfx12
+/// counts in pairs of them. The first ones are left to what the kernel keeps.
+void FuseExchange::spread(Register mask) {
+  constexpr unsigned numKept = 32;
+  if (!mask.isVirtual())
+    return;
+  SmallVector<MCPhysReg, 64> choices;
+  for (MCPhysReg choice : *registers->getRegClass(mask))
+    if (unsigned number = physical->getEncodingValue(choice);
+        StringRef(physical->getName(choice)).starts_with("SGPR") && number >= numKept && number % 2 == 0 &&
+        !registers->isReserved(choice))
+      choices.push_back(choice);
+  if (!choices.empty())
+    registers->setSimpleHint(mask, choices[numSpread++ % choices.size()]);
+}
+
+/// gfx942 and later of gfx9: a flipped mask in the register of the comparison, LLVM takes for one that a vector
+/// instruction wrote, and has selects wait. VCC is the one that it prefers for both.
+bool FuseExchange::separate(const MachineInstr &flip) {
+  Register mask = flip.getOperand(0).getReg();
+  auto isWritten = [&](unsigned at) {
+    const MachineOperand &operand = flip.getOperand(at);
+    const MachineInstr *definition =
+        operand.isReg() && operand.getReg().isVirtual() ? registers->getUniqueVRegDef(operand.getReg()) : nullptr;
+    return definition && instructions->getName(definition->getOpcode()).starts_with("V_");
+  };
+  auto selects = [&](const MachineInstr &user) { return user.getOpcode() == selectOpcode; };
+  if (!mask.isVirtual() || !(isWritten(1) || isWritten(2)) ||
+      !all_of(registers->use_nodbg_instructions(mask), selects))
+    return false;
+  for (const TargetRegisterClass *type : physical->regclasses())
+    if (StringRef(physical->getRegClassName(type)) == "SGPR_64")
+      return registers->constrainRegClass(mask, type);
+  return false;
+}
+
 /// gfx11 and later: each instruction where it stands.
 void FuseExchange::fuseEach(const Exchange &exchange) {
+  for (const Word &word : drop_end(exchange.words))
+    spread(word.subtract->getOperand(Subtract::borrow).getReg());
+  spread(exchange.flip->getOperand(0).getReg());
   for (const Word &word : exchange.words) {
     MachineInstr &subtract = *word.subtract;
     bool isFirst = subtract.getOpcode() == firstOpcode;
@@ -207,6 +249,9 @@ void FuseExchange::fuseEach(const Exchange &exchange) {
     }
     if (number)
       continue;
+    // Nobody wants the differences, but one that takes the other's register waits for it.
+    Register difference = subtract.getOperand(Subtract::result).getReg();
+    exchange.flip->addOperand(MachineOperand::CreateReg(difference, /*isDef=*/false, /*isImp=*/true));
     auto fused = build(subtract, subtract, isFirst ? "V_SUB_CO_U32_e64_dpp" : "V_SUBB_U32_e64_dpp")
                      .addReg(subtract.getOperand(Subtract::borrow).getReg(), RegState::Define)
                      .addReg(word.move->getOperand(Move::old).getReg(), RegState::Undef);
@@ -328,15 +373,18 @@ bool FuseExchange::runOnMachineFunction(MachineFunction &function) {
   constantOpcode = find("S_MOV_B32");
   turnOpcode = find("V_XOR_B32_e64");
   StringRef chip = function.getSubtarget().getCPU();
+  numSpread = 0;
   bool isWhole = chip.starts_with("gfx9"), isEach = chip.starts_with("gfx11") || chip.starts_with("gfx12");
   bool hasChanged = false;
   for (MachineBasicBlock &block : function) {
-    SmallVector<MachineInstr *> firsts, masks;
+    SmallVector<MachineInstr *> firsts, masks, flips;
     for (MachineInstr &instruction : block)
       if (instruction.getOpcode() == firstOpcode)
         firsts.push_back(&instruction);
       else if (instruction.isRegSequence())
         masks.push_back(&instruction);
+      else if (instruction.getOpcode() == flipOpcodes[1])
+        flips.push_back(&instruction);
     for (MachineInstr *mask : masks)
       hasChanged |= shortenMask(*mask);
     for (MachineInstr *first : firsts) {
@@ -348,10 +396,15 @@ bool FuseExchange::runOnMachineFunction(MachineFunction &function) {
       if (isEach)
         fuseEach(*exchange);
       erase(*exchange);
-      if (isWhole)
+      if (isWhole) {
+        llvm::erase(flips, exchange->flip);
         exchange->flip->eraseFromParent();
+      }
       hasChanged = true;
     }
+    if (machine::waitsForMasks(chip))
+      for (MachineInstr *flip : flips)
+        hasChanged |= separate(*flip);
   }
   return hasChanged;
 }

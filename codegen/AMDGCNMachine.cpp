@@ -25,6 +25,8 @@ unsigned machine::findOpcode(const TargetInstrInfo &instructions, StringRef name
   return opcodes.lookup(name);
 }
 
+bool machine::waitsForMasks(StringRef chip) { return chip.starts_with("gfx94") || chip.starts_with("gfx95"); }
+
 bool machine::isVector(const MachineOperand &operand, const MachineRegisterInfo &registers) {
   if (!operand.isReg() || !operand.getReg().isVirtual())
     return false;

@@ -17,6 +17,9 @@ struct Move {
 /// The number of an AMDGCN instruction by LLVM's name for it, of which its public headers have none; 0 for none.
 unsigned findOpcode(const llvm::TargetInstrInfo &instructions, llvm::StringRef name);
 
+/// Whether waves of the chip wait for a carry, or another mask that a vector instruction writes, before one reads it.
+bool waitsForMasks(llvm::StringRef chip);
+
 /// Whether the operand is one 32-bit vector register.
 bool isVector(const llvm::MachineOperand &operand, const llvm::MachineRegisterInfo &registers);
 

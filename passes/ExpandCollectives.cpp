@@ -60,6 +60,18 @@ int32_t getReadLanes(const Target &target) {
 /// AMD waves move values by an offset within rows only; reading one lane is one scalar instruction.
 int32_t getRowLanes(const Target &target) { return target.has(WaveShift) || target.has(RowShare) ? 16 : 0; }
 
+/// gfx9 swaps halves of 8 lanes in two moves, unless it mirrors them. Waves of 64 with `permlane64` mirror rows as part
+/// of what follows, and swap them by another move.
+llvm::ArrayRef<Turn> getTurns(const Target &target) {
+  static constexpr Turn ofHalfRows[] = {{/*turned=*/3, /*by=*/4, /*firstRun=*/8, /*lastRun=*/32}, {7, 8, 8, 8}};
+  static constexpr Turn ofHalves[] = {{16, 32, 32, 32}};
+  if (target.has(WaveShift))
+    return ofHalfRows;
+  if (target.has(PermLane64) && target.subgroupSize == 64)
+    return ofHalves;
+  return {};
+}
+
 /// Expands the ops of one kernel.
 class Expander {
 public:
@@ -67,7 +79,7 @@ public:
       : kernel(kernel), target(target), remarks(remarks),
         shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize), getReadLanes(target),
               getRowLanes(target), target.has(ReduxSync) && target.subgroupSize == 32, target.has(GroupArithmetic),
-              target.getBackend() == Backend::CPU, target.getBackend() == Backend::NVPTX},
+              target.getBackend() == Backend::CPU, target.getBackend() == Backend::NVPTX, getTurns(target)},
         builder(kernel.getContext()), staging(kernel, target) {}
 
   /// Diagnoses what this kernel cannot have on the target; changes nothing.

@@ -24,6 +24,12 @@ struct Values : llvm::SmallVector<mlir::Value, 2> {
   Values(mlir::ValueRange values) { append(values.begin(), values.end()); }
 };
 
+/// Runs of `firstRun` to `lastRun` lanes that a sort merges stand in another order: in lanes whose number has the bit
+/// `by`, the bits `turned` of it, all of them lower, are turned around.
+struct Turn {
+  int32_t turned, by, firstRun, lastRun;
+};
+
 /// How a kernel's threads fall into subgroups, and what a subgroup can do: constants of the compilation.
 struct BlockShape {
   int32_t threads;      ///< of the block
@@ -41,6 +47,7 @@ struct BlockShape {
   /// NVIDIA's: shuffles and accesses of shared memory wait for the same part of a processor, one a clock. Memory is
   /// accessed by halves of words, and by several neighbours of those at once.
   bool isWarp = false;
+  llvm::ArrayRef<Turn> turns = {}; ///< what spares moves in sorts
 
   /// Lanes of the block's partial last subgroup; 0 where all subgroups are whole.
   int32_t getPartialLanes() const { return threads % subgroupSize; }

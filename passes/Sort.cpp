@@ -11,6 +11,11 @@
 // The smaller element always goes to the lower lane: there is one predicate a bit of the lane number, which all steps
 // share, and lanes that do not exist, at the upper end, act as largest elements of which nobody needs to know.
 //
+// Where that spares moves, lanes do not stand in the order of their numbers before a merge: each bit of a lane's place
+// in the network is a sum, modulo 2, of bits of its number. Partners still differ by a constant mask, whose bits solve
+// these sums; a step may take another sum for the bit that it compares by, as all pairs of lanes that this exchanges
+// hold two elements in order.
+//
 // Keys and values become words that compare as integers do: one of 32 or 64 bits where key and value fit together,
 // else two, of which the first decides where it differs. Equal elements have equal bits, so that it never matters
 // which of them a lane takes; and a descending sort only turns the predicates around. Where lanes have rows, all words
@@ -75,10 +80,13 @@ public:
   Value sortBits();
 
 private:
-  bool step(int32_t mask, int32_t bit);
+  bool step(int32_t mask, int32_t bits);
+  bool merge(int32_t run);
+  int32_t getMask(int32_t flipped) const;
+  int32_t getPlace(int32_t run, int32_t bit) const;
   bool missesPartners(int32_t mask) const;
   Value isBefore(ArrayRef<Value> lhs, ArrayRef<Value> rhs, bool isSigned);
-  Value getTakesLast(int32_t bit, bool isInverted);
+  Value getTakesLast(int32_t bits, bool isInverted);
   Value getLane();
 
   const LaneBuilder &at;
@@ -90,7 +98,8 @@ private:
   Exchange exchange;
   Values words;
   Value lane;
-  llvm::DenseMap<int32_t, Value> takesLast; ///< by bit of the lane number
+  llvm::SmallVector<int32_t> places; ///< for each bit of a lane's place, the bits of its number whose sum that is
+  llvm::DenseMap<int32_t, Value> takesLast; ///< by bits of the lane number
 };
 
 } // namespace
@@ -144,12 +153,19 @@ Value Sorter::getLane() {
   return lane;
 }
 
-/// Whether the lane receives the element that comes last, of two lanes that differ in `bit`, or else whether not.
-Value Sorter::getTakesLast(int32_t bit, bool isInverted) {
-  Value &predicate = takesLast[bit];
-  if (!predicate)
-    predicate = i.compare(order.isDescending != isInverted ? arith::CmpIPredicate::eq : arith::CmpIPredicate::ne,
-                          i.bitAnd(getLane(), bit), 0);
+/// Whether the lane receives the element that comes last, as those with an odd number of the bits do, or else whether
+/// not.
+Value Sorter::getTakesLast(int32_t bits, bool isInverted) {
+  Value &predicate = takesLast[bits];
+  if (predicate)
+    return predicate;
+  bool isEven = order.isDescending != isInverted;
+  for (int32_t bit = 1; bit <= bits; bit *= 2)
+    if (bits & bit) {
+      Value hasBit = i.compare(isEven && !predicate ? arith::CmpIPredicate::eq : arith::CmpIPredicate::ne,
+                               i.bitAnd(getLane(), bit), 0);
+      predicate = predicate ? i.bitXor(predicate, hasBit) : hasBit;
+    }
   return predicate;
 }
 
@@ -170,8 +186,41 @@ Value Sorter::isBefore(ArrayRef<Value> lhs, ArrayRef<Value> rhs, bool isSigned) 
   return i.bitOr(isLess, i.bitAnd(isEqual, restIsLess));
 }
 
+/// The bits of a lane's number whose sum is a bit of its place, where runs of so many lanes are merged.
+int32_t Sorter::getPlace(int32_t run, int32_t bit) const {
+  bool isWhole = shape.threads % lanes == 0; // lanes that do not exist are the last ones
+  int32_t place = bit;
+  for (const Turn &turn : shape.turns)
+    if (isWhole && run < lanes && run >= turn.firstRun && run <= turn.lastRun && (turn.turned & bit))
+      place |= turn.by;
+  return place;
+}
+
+/// What takes a lane's number to that of the lane whose place differs in the bits `flipped`. A place's bit is that of
+/// the number and higher ones.
+int32_t Sorter::getMask(int32_t flipped) const {
+  int32_t mask = 0;
+  for (unsigned at = places.size(); at--;)
+    mask |= ((flipped >> at ^ llvm::popcount(uint32_t(mask & places[at]))) & 1) << at;
+  return mask;
+}
+
+/// Merges runs of so many lanes by pairs of mirror images, then distances; false where an exchange failed.
+bool Sorter::merge(int32_t run) {
+  for (int32_t distance = run; distance; distance /= 2) {
+    int32_t flipped = distance == run ? 2 * run - 1 : distance;
+    int32_t place = getPlace(2 * run, distance), change = places[llvm::Log2_32(distance)] ^ place;
+    if (!step(getMask(flipped), place))
+      return false;
+    for (unsigned at = 0; at < places.size(); ++at)
+      if (flipped >> at & 1)
+        places[at] ^= change;
+  }
+  return true;
+}
+
 /// One comparator a pair of lanes; false where the exchange failed.
-bool Sorter::step(int32_t mask, int32_t bit) {
+bool Sorter::step(int32_t mask, int32_t bits) {
   Value hasPartner;
   if (missesPartners(mask)) {
     Value thread = ThreadIndexOp::create(i.b, i.loc, i.i32);
@@ -183,7 +232,7 @@ bool Sorter::step(int32_t mask, int32_t bit) {
     return false;
   // One number's comparison leaves a borrow, by which the own word, as the second operand, is kept.
   bool keeps = layout.isWhole();
-  Value choice = i.bitXor(isBefore(others, words, layout.isSigned()), getTakesLast(bit, /*isInverted=*/keeps));
+  Value choice = i.bitXor(isBefore(others, words, layout.isSigned()), getTakesLast(bits, /*isInverted=*/keeps));
   if (hasPartner && isShuffle)
     choice = i.select(hasPartner, choice, i.constant(keeps, i.i1)); // it is poison without a partner
   for (auto [own, other] : llvm::zip(words, others))
@@ -193,13 +242,11 @@ bool Sorter::step(int32_t mask, int32_t bit) {
 
 Values Sorter::sort() {
   words = layout.pack(i, order);
-  for (int32_t run = 1; run < lanes; run *= 2) {
-    if (!step(2 * run - 1, run))
+  for (int32_t bit = 1; bit < lanes; bit *= 2)
+    places.push_back(bit);
+  for (int32_t run = 1; run < lanes; run *= 2)
+    if (!merge(run))
       return {};
-    for (int32_t distance = run / 2; distance; distance /= 2)
-      if (!step(distance, distance))
-        return {};
-  }
   return layout.unpack(i, words);
 }
 

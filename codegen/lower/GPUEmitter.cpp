@@ -183,6 +183,11 @@ LogicalResult GPUEmitter::emitOp(Operation *op) {
       set(compare, lanes);
       return success();
     }
+  if (auto difference = dyn_cast<arith::XOrIOp>(op); difference && !isNVPTX())
+    if (llvm::Value *lanes = amdgcn::emitLaneDifference(*this, difference)) {
+      set(difference, lanes);
+      return success();
+    }
   if (isa<scf::IfOp>(op))
     return emitScfIf(op);
   if (isa<scf::ForOp>(op))

@@ -267,10 +267,10 @@ static void planTwo(std::optional<MovePlan> &best, const LaneMap &wanted, const 
     bool wave64;
   };
   static constexpr First firsts[] = {
+      {{LaneInstr::PermLane64, 0}, Capability::PermLane64, true}, // a DPP move behind it is part of what follows
       {{LaneInstr::DPP, dpp::RowHalfMirror}, 0, false},
       {{LaneInstr::DPP, dpp::RowRor | 8}, 0, false},
       {{LaneInstr::DPP, dpp::RowMirror}, 0, false},
-      {{LaneInstr::PermLane64, 0}, Capability::PermLane64, true},
   };
   for (const First &first : firsts) {
     if ((target.chip->capabilities & first.capability) != first.capability ||

@@ -58,6 +58,9 @@ llvm::Value *emitPinned(GPUEmitter &e, llvm::Value *moved);
 /// wave; else null.
 llvm::Value *emitLaneBit(GPUEmitter &e, mlir::arith::CmpIOp compare);
 
+/// Two such masks that differ, as one; else null.
+llvm::Value *emitLaneDifference(GPUEmitter &e, mlir::arith::XOrIOp difference);
+
 void lowerShuffle(GPUEmitter &e, mlir::Operation *op);
 void lowerBroadcast(GPUEmitter &e, mlir::Operation *op);
 void lowerBroadcastFirst(GPUEmitter &e, mlir::Operation *op);

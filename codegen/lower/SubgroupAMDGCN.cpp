@@ -14,6 +14,7 @@
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
 
 using namespace mlir;
@@ -54,6 +55,22 @@ llvm::Value *amdgcn::emitLaneBit(GPUEmitter &e, arith::CmpIOp compare) {
   for (unsigned i = 0; i < size; ++i)
     lanes |= uint64_t(arith::applyCmpPredicate(compare.getPredicate(), llvm::APInt(32, i & kept.getZExtValue()), limit))
              << i;
+  return e.b.CreateIntrinsic(Intrinsic::amdgcn_inverse_ballot, {e.b.getInt64Ty()}, {e.b.getInt64(lanes)});
+}
+
+llvm::Value *amdgcn::emitLaneDifference(GPUEmitter &e, arith::XOrIOp difference) {
+  uint64_t lanes = 0;
+  for (Value operand : difference.getOperands()) {
+    if (!operand.getType().isInteger(1))
+      return nullptr;
+    auto *mask = llvm::dyn_cast<llvm::IntrinsicInst>(e.get(operand));
+    auto *constant = mask && mask->getIntrinsicID() == Intrinsic::amdgcn_inverse_ballot
+                         ? llvm::dyn_cast<llvm::ConstantInt>(mask->getArgOperand(0))
+                         : nullptr;
+    if (!constant)
+      return nullptr;
+    lanes ^= constant->getZExtValue();
+  }
   return e.b.CreateIntrinsic(Intrinsic::amdgcn_inverse_ballot, {e.b.getInt64Ty()}, {e.b.getInt64(lanes)});
 }
 
