@@ -1,9 +1,10 @@
 //===----------------------------------------------------------------------===//
 // Addresses of globals, and constants as words.
 //===----------------------------------------------------------------------===//
-#include "llvm/IR/Constants.h"
 #include "codegen/sim/Compile.h"
 #include "codegen/sim/Wave.h"
+#include "llvm/Analysis/ConstantFolding.h"
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstring>
@@ -180,8 +181,10 @@ Error ModuleCompiler::appendConstant(const Constant &value, SmallVectorImpl<std:
 }
 
 Expected<Refs> ModuleCompiler::constant(const Constant &value) {
+  // LLVM leaves casts between vectors of constants as expressions where no pass folds them.
+  Constant *folded = ConstantFoldConstant(&value, layout);
   SmallVector<std::pair<uint64_t, bool>> words;
-  if (Error error = appendConstant(value, words))
+  if (Error error = appendConstant(*folded, words))
     return error;
   Refs result;
   for (auto [bits, poison] : words)
@@ -214,8 +217,10 @@ Error ModuleCompiler::initialise(const Constant &value, std::vector<uint8_t> &by
     }
     return Error::success();
   }
+  // LLVM leaves casts between vectors of constants as expressions where no pass folds them.
+  Constant *folded = ConstantFoldConstant(&value, layout);
   SmallVector<std::pair<uint64_t, bool>> words;
-  if (Error error = appendConstant(value, words))
+  if (Error error = appendConstant(*folded, words))
     return error;
   uint64_t size = layout.getTypeStoreSize(type).getFixedValue();
   for (uint64_t i = 0; i < size; ++i)
