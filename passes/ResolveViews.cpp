@@ -261,7 +261,7 @@ void Resolver::access(Op op, MutableOperandRange array, MutableOperandRange indi
     return;
   const Part &part = parts.find(accessed)->second;
   if (part.isPlain())
-    return;
+    return array.assign(part.root);
   b.setBefore(op);
   auto literals = op->template getAttrOfType<DenseI64ArrayAttr>(literalsName);
   if constexpr (std::is_same_v<Op, LoadOp>) {
