@@ -1,7 +1,8 @@
 //===- ExpandMath.cpp - functions as arithmetic that every target has ---------------------===//
 //
-// Purpose: writes functions of the math dialect, and remainders of floats, as sums, products, in f32 both in one step,
-// quotients, square roots and integer arithmetic. All targets then compute the same bits, and none needs a library.
+// Purpose: writes functions of the math dialect, and remainders and rounding modes of floats, as sums, products, in f32
+// both in one step, quotients, square roots and integer arithmetic. All targets then compute the same bits, and none
+// needs a library.
 // passes/Math*.cpp hold the functions, docs/math.md their errors.
 //
 //   %y = math.exp2 %x : f32
@@ -19,7 +20,7 @@
 //
 // Output invariant: of math there are left what is exact everywhere (rounding, classification, absf, copysign, sqrt,
 // fma, counting of bits), approximations (exp2, log2, sin, cos and rsqrt with afn), and what has no expansion; of arith
-// there is no remf.
+// there is no remf, and no truncf that names a rounding mode.
 //
 //===----------------------------------------------------------------------===//
 
@@ -153,11 +154,19 @@ static Value expand(const Place &at, Operation *op, Kept kept) {
     return {};
   if (auto power = dyn_cast<mlir::math::FPowIOp>(op))
     return buildPowerOfInteger(at, power);
+  if (auto truncation = dyn_cast<arith::TruncFOp>(op))
+    return math::buildTruncation(at, truncation.getIn(), truncation.getType(), *truncation.getRoundingmode());
   const Row *row = findRow(op->getName());
   return row ? buildWidened(at, *row, op->getOperands()) : Value();
 }
 
-static bool isExact(Operation *op) { return isa<arith::RemFOp, mlir::math::IPowIOp>(op); }
+static bool isExact(Operation *op) { return isa<arith::RemFOp, arith::TruncFOp, mlir::math::IPowIOp>(op); }
+
+/// Whether it names how it rounds.
+static bool isRounding(Operation *op) {
+  auto truncation = dyn_cast<arith::TruncFOp>(op);
+  return truncation && truncation.getRoundingmode();
+}
 
 /// One op on vectors as one for each of their scalars, which are added to `scalars`.
 static void unroll(Operation *op, SmallVectorImpl<Operation *> &scalars) {
@@ -232,7 +241,7 @@ static void expandMath(ModuleOp module, Kept kept) {
   module.walk(splitClamp);
   SmallVector<Operation *> found, scalars;
   module.walk([&](Operation *op) {
-    bool isKnown = findRow(op->getName()) || isa<mlir::math::FPowIOp, mlir::math::IPowIOp>(op);
+    bool isKnown = findRow(op->getName()) || isa<mlir::math::FPowIOp, mlir::math::IPowIOp>(op) || isRounding(op);
     if (isKnown && !(kept.exact && isExact(op)))
       found.push_back(op);
   });

@@ -123,6 +123,9 @@ template <unsigned W> Real<W> buildRemainder(Real<W> x, Real<W> y);
 /// `exponent` as wide as `base`; wraps around, and negative powers of 0 are 0.
 mlir::Value buildIntegerPower(const Place &at, mlir::Value base, mlir::Value exponent);
 
+/// `x`, of f32 or f64, in a narrower type.
+mlir::Value buildTruncation(const Place &at, mlir::Value x, mlir::Type narrow, mlir::arith::RoundingMode mode);
+
 } // namespace qd::math
 
 #endif

@@ -171,10 +171,6 @@ static Id emitRoundToOdd(KernelLowering &l, Id value, Type f64) {
 }
 
 static LogicalResult lowerTruncF(KernelLowering &l, Operation *op, const OpRow &) {
-  auto mode = cast<arith::TruncFOp>(op).getRoundingmode();
-  if (mode && *mode != arith::RoundingMode::to_nearest_even)
-    return op->emitError() << "'" << op->getName() << "' with rounding mode "
-                           << arith::stringifyRoundingMode(*mode) << " is not supported on " << l.target.str();
   Type source = getSource(op), target = getTarget(op);
   Id value = l.get(op->getOperand(0));
   if (source.isF64() && target.isF32())
