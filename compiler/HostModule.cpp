@@ -26,7 +26,11 @@ static Expected<Target> findHostTarget(StringRef device, unsigned subgroupSize) 
     return createStringError("unknown host device '" + device + "', expected cpu, interp or sim:CHIP");
   if (chip.empty())
     return createStringError("device sim needs a chip, as in sim:sm_80 or sim:gfx942");
-  return findTarget((chip.starts_with("gfx") ? "amdgcn:" : "nvptx:") + chip.str(), subgroupSize);
+  for (auto [beginning, backend] : {std::pair("gfx", "amdgcn:"), std::pair("sm_", "nvptx:")})
+    if (chip.starts_with(beginning))
+      return findTarget(backend + chip.str(), subgroupSize);
+  return createStringError("unknown chip '" + chip + "' for device sim, expected one of targets nvptx and amdgcn, as in "
+                           "sim:sm_80 or sim:gfx942");
 }
 
 bool loadHostModule(HostModule &host, StringRef qir, StringRef name, const HostRequest &request, HostOptions options) {

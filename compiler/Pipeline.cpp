@@ -19,7 +19,7 @@ LogicalResult runPipeline(ModuleOp module, const Target &target, const PipelineO
   passes.addPass(createLegalizeVectorsPass(target));
   // Collective ops stand where all lanes of their scope come together.
   passes.addPass(createCheckUniformityPass(options.divergence, target));
-  // Who waits for memory reads it each time.
+  // Who waits for memory reads it each time, and loops count upwards.
   passes.addPass(createCheckWaitsPass());
   // The target carries out copies, prints, asserts and pauses as they are, and no packed bits are left.
   passes.addPass(createExpandThreadPass(target));

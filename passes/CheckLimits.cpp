@@ -1,7 +1,7 @@
 //===- CheckLimits.cpp - the target has what a kernel asks for --------------------------------===//
 //
-// Purpose: refuses kernels whose blocks need more shared memory than the target has, and barriers of the grid where no
-// launch runs all blocks at once.
+// Purpose: refuses kernels whose blocks need more shared memory than the target has or are larger along z than it
+// launches, and barriers of the grid where no launch runs all blocks at once.
 //
 // Input invariant: a verified module after the expansions, its shared arrays in their places.
 //
@@ -36,7 +36,14 @@ private:
 };
 } // namespace
 
+/// CUDA launches at most 64 threads along z, of up to 1024 in all; LLVM takes that for granted.
+static int64_t getMostAlongZ(const Target &target) { return target.getBackend() == Backend::NVPTX ? 64 : 1024; }
+
 void CheckLimitsPass::check(KernelOp kernel) {
+  if (int64_t z = kernel.getBlockDim(2), most = getMostAlongZ(target); z > most) {
+    kernel.emitOpError() << "has blocks of " << z << " threads along z, the limit is " << most << " on " << target.str();
+    signalPassFailure();
+  }
   uint64_t bytes = SharedStorage(kernel, target).getBytes();
   if (bytes > target.chip->sharedBytes) {
     kernel.emitOpError() << "needs " << bytes << " bytes of shared memory a block, the limit is "

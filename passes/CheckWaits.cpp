@@ -2,7 +2,7 @@
 //
 // Purpose: warns of a loop that waits for memory to change but reads it by a plain load: an optimiser may read once,
 // before the loop, which then never ends. An atomic or volatile access, a fence or a barrier in the loop keeps the load
-// in it.
+// in it. Refuses counting loops whose step is a constant that does not lead upwards.
 //
 // Input invariant: a verified module.
 //
@@ -27,7 +27,7 @@ public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckWaitsPass)
 
   StringRef getArgument() const override { return "check-waits"; }
-  StringRef getDescription() const override { return "Warn of loops that wait on plain loads"; }
+  StringRef getDescription() const override { return "Warn of loops that wait on plain loads, refuse those without a step"; }
 
   void runOnOperation() override;
 };
@@ -109,7 +109,7 @@ static bool endsWait(Operation *op, ArrayRef<Operation *> loads) {
              SubgroupMemFenceOp>(op);
 }
 
-static void check(scf::WhileOp loop) {
+static void warnOfPlainLoads(scf::WhileOp loop) {
   ArrayRef<Operation *> loads;
   ConditionSlice slice(loop);
   loads = slice.find();
@@ -128,7 +128,20 @@ static void check(scf::WhileOp loop) {
     warning.attachNote(load->getLoc()) << "the load is this";
 }
 
-void CheckWaitsPass::runOnOperation() { getOperation().walk(check); }
+static LogicalResult check(scf::ForOp loop) {
+  std::optional<llvm::APInt> step = loop.getConstantStep();
+  if (!step || !(step->isZero() || (step->isNegative() && !loop.getUnsignedCmp())))
+    return success();
+  return loop.emitOpError() << "has a step of " << step->getSExtValue() << ", expected at least 1";
+}
+
+void CheckWaitsPass::runOnOperation() {
+  getOperation().walk([](scf::WhileOp loop) { warnOfPlainLoads(loop); });
+  getOperation().walk([&](scf::ForOp loop) {
+    if (failed(check(loop)))
+      signalPassFailure();
+  });
+}
 
 std::unique_ptr<Pass> createCheckWaitsPass() { return std::make_unique<CheckWaitsPass>(); }
 

@@ -104,7 +104,8 @@ SmallVector<Value> Legalizer::expand(ValueRange range) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult Legalizer::visitElementwise(Operation *op) {
-  if (!OpTrait::hasElementwiseMappableTraits(op) || op->getNumRegions())
+  // The vector dialect's own, as vector.fma, would not take scalars.
+  if (!OpTrait::hasElementwiseMappableTraits(op) || op->getNumRegions() || isa<vector::VectorDialect>(op->getDialect()))
     return op->emitOpError("on vectors is not supported");
   for (unsigned i = 0; i < cast<VectorType>(op->getResult(0).getType()).getNumElements(); ++i) {
     OperationState state(op->getLoc(), op->getName());

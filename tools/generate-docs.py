@@ -2,8 +2,9 @@
 
 usage: generate-docs.py --qdc=PROGRAM --tblgen=llvm-tblgen --llvm-include=FOLDER [--check]
 
-Ops come from TableGen's records, passes from the head comments of their files in the order of the pipeline, targets
-from the compiler's own table. With --check nothing is written; the exit status says whether the files are current.
+Ops come from TableGen's records, upstream's from the tables of what lowers them, passes from the head comments of their
+files in the order of the pipeline, targets from the compiler's own table. With --check nothing is written; the exit
+status says whether the files are current.
 """
 
 import argparse
@@ -125,8 +126,8 @@ def render_ops():
         ops.setdefault(os.path.basename(file)[:-3], []).append((int(line), records[name]))
     families = [f for f in FAMILIES if f in ops] + sorted(set(ops) - set(FAMILIES))
     text = NOTE + "# Ops\n\n"
-    text += ("What QIR has beside upstream's `arith`, `math` and `scf`. `T` is a type; `[...]` is a clause that may be\n"
-             "left out. Scopes, kinds and types are described at the end.\n\n")
+    text += ("What QIR has beside [upstream's dialects](#upstreams-ops). `T` is a type; `[...]` is a clause that may be left\n"
+             "out; clauses stand in the order shown. Scopes, kinds and types are described at the end.\n\n")
     for family in families:
         names = [record["opName"] for _, record in sorted(ops[family], key=lambda pair: pair[0])]
         text += f"- {family}: " + ", ".join(f"[{n}](#qd{n.replace('.', '')})" for n in names) + "\n"
@@ -145,6 +146,22 @@ def render_ops():
             continue
         cases = [records[case["def"]]["str"] for case in record["enumerants"]]
         text += f"- {record['className']}, {record['summary']}: " + ", ".join(f"`{c}`" for c in cases) + "\n"
+    return text + render_upstream()
+
+
+def render_upstream():
+    """The ops of other dialects that every target takes, from the tables that lower and expand them."""
+    tables = read("codegen/lower/Elementwise.cpp") + read("passes/ExpandMath.cpp")
+    dialects = {"arith": {"constant"}, "math": {"fpowi", "ipowi", "sincos", "clampf"},
+                "scf": {"if", "for", "while", "condition", "yield"}, "func": {"func", "call", "return"},
+                "vector": {"broadcast", "extract", "insert", "from_elements", "to_elements", "reduction"}}
+    for dialect, name in re.findall(r'"(arith|math)\.(\w+)"', tables):
+        dialects[dialect].add(name)
+    text = ("\n## Upstream's ops\n\nKernels may use these, with the meaning that MLIR gives them, on the types of values above "
+            "and, but for `scf` and\n`func`, on vectors of 2, 3, 4, 8 or 16 of them. Others are refused.\n\n")
+    for dialect, names in dialects.items():
+        text += "\n".join(textwrap.wrap(f"- {dialect}: " + ", ".join(f"`{name}`" for name in sorted(names)), 118,
+                                        subsequent_indent="  ")) + "\n"
     return text
 
 

@@ -58,13 +58,17 @@ LaneValue applyBinary(StringRef op, Type type, LaneValue lhs, LaneValue rhs) {
 
 /// Reads the list of checks: "" for the default set, which is all but the slow ones.
 static LogicalResult parseChecks(StringRef text, Location loc, Checks &checks) {
-  checks.races = text == "all";
-  if (text.empty() || text == "all")
+  if (text.empty())
     return success();
-  checks.poison = checks.divergence = checks.uninitialized = checks.promises = false;
+  auto setAll = [&](bool to) {
+    checks.poison = checks.divergence = checks.uninitialized = checks.promises = checks.races = to;
+  };
+  setAll(false);
   for (StringRef name : llvm::split(text, ',')) {
     StringRef steps = name;
-    if (name == "poison")
+    if (name == "all")
+      setAll(true);
+    else if (name == "poison")
       checks.poison = true;
     else if (name == "divergence")
       checks.divergence = true;

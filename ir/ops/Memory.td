@@ -34,6 +34,7 @@ def QD_SharedAllocOp : QD_Op<"shared.alloc"> {
   let hasVerifier = 1;
 }
 
+/// Form: %result = qd.load [volatile] %array[SUBSCRIPTS] [align(n)] [if %predicate else %otherwise] : array type [-> T]
 def QD_LoadOp : QD_Op<"load", [AttrSizedOperandSegments]> {
   let summary = "reads one element of a buffer or shared array, or several";
   let description = [{
@@ -69,6 +70,7 @@ def QD_LoadOp : QD_Op<"load", [AttrSizedOperandSegments]> {
   let builders = [OpBuilder<(ins "::mlir::Value":$array, "::mlir::ValueRange":$indices)>];
 }
 
+/// Form: qd.store [volatile] %value, %array[SUBSCRIPTS] [align(n)] [if %predicate] : [T ->] array type
 def QD_StoreOp : QD_Op<"store", [AttrSizedOperandSegments]> {
   let summary = "writes one element of a buffer or shared array, or several";
   let description = [{
@@ -111,6 +113,7 @@ class QD_AtomicOp<string mnemonic, list<Trait> traits = []> : QD_Op<mnemonic, [A
   }];
 }
 
+/// Form: %result = qd.NAME KIND %value, %array[SUBSCRIPTS] [if %predicate] [ORDER] [scope(SCOPE)] : array type
 def QD_AtomicRMWOp : QD_AtomicOp<"atomic_rmw"> {
   let summary = "changes one element in one step, and gives its old value";
   let description = [{
@@ -139,6 +142,8 @@ def QD_AtomicRMWOp : QD_AtomicOp<"atomic_rmw"> {
   let results = (outs QD_Scalar:$result);
 }
 
+/// Form: %old, %success = qd.NAME %expected, %desired, %array[SUBSCRIPTS] [if %predicate] [ORDER] [scope(SCOPE)]
+///     : array type
 def QD_AtomicCASOp : QD_AtomicOp<"atomic_cas"> {
   let summary = "replaces one element where it holds what is expected";
   let description = [{
@@ -155,6 +160,7 @@ def QD_AtomicCASOp : QD_AtomicOp<"atomic_cas"> {
   let results = (outs QD_Scalar:$old, I1:$success);
 }
 
+/// Form: %result = qd.NAME %array[SUBSCRIPTS] [if %predicate else %otherwise] [ORDER] [scope(SCOPE)] : array type
 def QD_AtomicLoadOp : QD_AtomicOp<"atomic_load"> {
   let summary = "reads one element that other threads change";
   let description = [{
@@ -170,6 +176,7 @@ def QD_AtomicLoadOp : QD_AtomicOp<"atomic_load"> {
   let results = (outs QD_Scalar:$result);
 }
 
+/// Form: qd.NAME %value, %array[SUBSCRIPTS] [if %predicate] [ORDER] [scope(SCOPE)] : array type
 def QD_AtomicStoreOp : QD_AtomicOp<"atomic_store"> {
   let summary = "writes one element that other threads read";
   let description = [{

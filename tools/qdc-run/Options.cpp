@@ -371,8 +371,9 @@ where it runs:
   -O0 .. -O3            optimisation of a FILE.qir (2)
   --threads=N           threads of the cpu device (one a processor)
   --time-limit=MS       milliseconds that each launch may take on cpu, interp and sim; no limit by default
-  --check=LIST          checks of the interp device: all, none, or some of poison, divergence, uninitialized,
-                        promises and races; without this option all but races. steps=N limits waits
+  --check=LIST          checks of the interp device, no others: all, none, or some of poison, divergence,
+                        uninitialized, promises and races; without this option all but races. steps=N among
+                        them limits waits: all,steps=1000
 
 what comes out:
   (nothing)             prints each buffer that the kernel may write: name, type, shape, values

@@ -284,7 +284,8 @@ Error runLaunches(Device &device, Module &module, std::vector<Options> launches,
     launch.repeats = repeats;
     Error error = runLaunch(device, module, launch);
     failed += bool(error);
-    std::string name = launch.kernel.empty() ? "the module's kernel" : launch.kernel;
+    auto kernel = chooseKernel(module.interface(), launch.kernel);
+    std::string name = kernel ? (*kernel)->name : launch.kernel.empty() ? "(no kernel)" : launch.kernel;
     std::printf("%s: %s%s%s\n", error ? "FAILED" : "passed", name.c_str(), error ? ": " : "",
                 error ? error.message().c_str() : "");
     // Where the next launch ends the process, this line tells which one it was.

@@ -140,6 +140,9 @@ TEST(CApi, LoadErrors) {
   EXPECT_EQ(diagnostics, "error: device sim needs a chip, as in sim:sm_80 or sim:gfx942\n");
   EXPECT_FALSE(load("sim:sm_1", diagnostics));
   EXPECT_NE(diagnostics.find("unknown chip 'sm_1' for target nvptx"), std::string::npos);
+  EXPECT_FALSE(load("sim:mi300", diagnostics));
+  EXPECT_NE(diagnostics.find("unknown chip 'mi300' for device sim, expected one of targets nvptx and amdgcn"),
+            std::string::npos);
   EXPECT_FALSE(load("interp", diagnostics, sumKernel, 7));
   EXPECT_NE(diagnostics.find("7 lanes"), std::string::npos);
   EXPECT_FALSE(load("interp", diagnostics, "qd.kernel @k("));
