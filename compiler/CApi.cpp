@@ -49,12 +49,16 @@ constexpr size_t oldestCompileOptions = offsetof(qdcCompileOptions, divergent);
 constexpr size_t oldestHostOptions = offsetof(qdcHostOptions, bind);
 
 /// "error: TEXT" as a result.
-static qd::CompileResult makeFailure(const char *text) {
+static qd::CompileResult makeFailure(const std::string &text) {
   qd::CompileResult result;
   result.messages.emplace_back();
   result.messages.back().text = text;
   result.diagnostics = std::string("error: ") + text + "\n";
   return result;
+}
+
+static qd::CompileResult makeNullFailure(size_t size) {
+  return makeFailure("a program of " + std::to_string(size) + " bytes at a null pointer");
 }
 
 struct qdcResult_ {
@@ -132,6 +136,8 @@ qdcResult qdcCompile(const void *qir, size_t size, const char *name, const qdcCo
   qdcCompileOptions known = {};
   if (!readOptions(options, oldestCompileOptions, known))
     return new qdcResult_(makeFailure("options were not set up by qdcInitCompileOptions"));
+  if (size && !qir)
+    return new qdcResult_(makeNullFailure(size));
   return new qdcResult_(qd::compile({static_cast<const char *>(qir), size}, name ? name : "<input>", convert(known)));
 }
 
@@ -167,6 +173,8 @@ size_t qdcResultNumVariants(qdcResult result) { return result->variants.size(); 
 const qdcVariant *qdcResultVariant(qdcResult result, size_t index) { return at(result->variants, index); }
 
 const qdcVariant *qdcResultFindVariant(qdcResult result, const char *target) {
+  if (!target)
+    return nullptr;
   for (const qdcVariant &variant : result->variants) {
     StringRef rest(variant.target);
     if (rest.consume_front(target) && (rest.empty() || rest.front() == ':' || rest.front() == '@'))
@@ -249,6 +257,10 @@ qdcHostModule qdcHostCompile(const void *qir, size_t size, const char *name, con
     *result = new qdcResult_(makeFailure("options were not set up by qdcInitHostOptions"));
     return nullptr;
   }
+  if (size && !qir) {
+    *result = new qdcResult_(makeNullFailure(size));
+    return nullptr;
+  }
   auto host = std::make_unique<qdcHostModule_>();
   qd::CompileResult said;
   bool ok = load(*host, StringRef(static_cast<const char *>(qir), size), name ? name : "<input>", known, said);
@@ -269,6 +281,11 @@ const char *qdcHostInterface(qdcHostModule module) { return module->interface.c_
 
 int qdcHostLaunch(qdcHostModule module, const char *kernel, const uint32_t grid[3], const qdcHostArg *args,
                   size_t numArgs, char **diagnostics) {
+  if (!kernel || !grid || (numArgs && !args)) {
+    giveDiagnostics(!kernel ? "the kernel's name is null" : !grid ? "the grid is null" : "the arguments are null",
+                    diagnostics);
+    return 1;
+  }
   SmallVector<qd::HostArg> converted;
   for (const qdcHostArg &arg : ArrayRef(args, numArgs))
     converted.push_back({arg.kind == QDC_ARG_BUFFER, arg.data, arg.count, arg.bits,

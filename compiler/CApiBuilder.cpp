@@ -8,21 +8,25 @@ struct qdcBuilder_ {
   std::string text;
 };
 
+/// What is null is empty, which the builder refuses where it needs a text.
 static std::string_view read(const char *text) { return text ? text : ""; }
 
 static std::vector<qd::Value> readValues(const qdcValue *values, size_t count) {
   std::vector<qd::Value> converted;
-  for (size_t i = 0; i < count; ++i)
+  for (size_t i = 0; values && i < count; ++i)
     converted.push_back({values[i]});
   return converted;
 }
 
 static std::vector<std::string> readTypes(const char *const *types, size_t count) {
-  return count ? std::vector<std::string>(types, types + count) : std::vector<std::string>();
+  std::vector<std::string> converted;
+  for (size_t i = 0; i < count; ++i)
+    converted.emplace_back(read(types ? types[i] : nullptr));
+  return converted;
 }
 
 static void write(const std::vector<qd::Value> &values, qdcValue *into) {
-  for (size_t i = 0; i < values.size(); ++i)
+  for (size_t i = 0; into && i < values.size(); ++i)
     into[i] = values[i].number;
 }
 
@@ -39,22 +43,25 @@ void qdcBuilderBeginKernel(qdcBuilder builder, const char *name, const char *con
                            const char *attributes, qdcValue *values) {
   std::vector<qd::KernelArgument> arguments;
   for (size_t i = 0; i < numArgs; ++i)
-    arguments.push_back({names[i], types[i], access ? int32_t(access[i]) : 0, 1});
-  write(builder->builder.beginKernel(name, arguments, std::vector<int32_t>(block, block + numDims), read(attributes)),
-        values);
+    arguments.push_back({std::string(read(names ? names[i] : nullptr)), std::string(read(types ? types[i] : nullptr)),
+                         access ? int32_t(access[i]) : 0, 1});
+  std::vector<int32_t> extents;
+  if (block)
+    extents.assign(block, block + numDims);
+  write(builder->builder.beginKernel(read(name), arguments, extents, read(attributes)), values);
 }
 
 void qdcBuilderEndKernel(qdcBuilder builder) { builder->builder.endKernel(); }
 
 void qdcBuilderOp(qdcBuilder builder, const char *name, const qdcValue *operands, size_t numOperands,
                   const char *attributes, const char *const *resultTypes, size_t numResults, qdcValue *results) {
-  write(builder->builder.op(name, readValues(operands, numOperands), readTypes(resultTypes, numResults), read(attributes)),
+  write(builder->builder.op(read(name), readValues(operands, numOperands), readTypes(resultTypes, numResults), read(attributes)),
         results);
 }
 
 void qdcBuilderBeginOp(qdcBuilder builder, const char *name, const qdcValue *operands, size_t numOperands,
                        const char *attributes, const char *const *resultTypes, size_t numResults, qdcValue *results) {
-  write(builder->builder.beginOp(name, readValues(operands, numOperands), readTypes(resultTypes, numResults),
+  write(builder->builder.beginOp(read(name), readValues(operands, numOperands), readTypes(resultTypes, numResults),
                                  read(attributes)),
         results);
 }
@@ -68,11 +75,11 @@ void qdcBuilderEndRegion(qdcBuilder builder) { builder->builder.endRegion(); }
 void qdcBuilderEndOp(qdcBuilder builder) { builder->builder.endOp(); }
 
 qdcValue qdcBuilderInteger(qdcBuilder builder, const char *type, int64_t value) {
-  return builder->builder.integer(type, value).number;
+  return builder->builder.integer(read(type), value).number;
 }
 
 qdcValue qdcBuilderFloat(qdcBuilder builder, const char *type, double value) {
-  return builder->builder.floating(type, value).number;
+  return builder->builder.floating(read(type), value).number;
 }
 
 const char *qdcBuilderFinish(qdcBuilder builder, size_t *size) {

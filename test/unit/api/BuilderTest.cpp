@@ -7,6 +7,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <limits>
+#include <memory>
 
 using namespace qd;
 
@@ -53,6 +54,22 @@ static std::string buildSums() {
   b.endKernel();
   EXPECT_EQ(b.getError(), "");
   return b.finish();
+}
+
+/// What is null is empty, and refused where it is compiled.
+TEST(Builder, NullPointers) {
+  std::unique_ptr<qdcBuilder_, decltype(&qdcBuilderFree)> b(qdcBuilderCreate(), qdcBuilderFree);
+  qdcBuilderBeginKernel(b.get(), nullptr, nullptr, nullptr, nullptr, 1, nullptr, 1, nullptr, nullptr);
+  qdcBuilderOp(b.get(), nullptr, nullptr, 1, nullptr, nullptr, 1, nullptr);
+  qdcBuilderInteger(b.get(), nullptr, 1);
+  qdcBuilderFloat(b.get(), nullptr, 1);
+  qdcBuilderEndKernel(b.get());
+  size_t size;
+  const char *text = qdcBuilderFinish(b.get(), &size);
+  qdcCompileOptions options;
+  qdcInitCompileOptions(&options);
+  std::unique_ptr<qdcResult_, decltype(&qdcResultFree)> result(qdcCompile(text, size, nullptr, &options), qdcResultFree);
+  EXPECT_FALSE(qdcResultOk(result.get()));
 }
 
 TEST(Builder, ForEveryTarget) {

@@ -150,6 +150,37 @@ TEST(CApi, LoadErrors) {
   EXPECT_FALSE(qdcHostLoad(sumKernel, strlen(sumKernel), nullptr, nullptr, nullptr));
 }
 
+TEST(CApi, NullPointers) {
+  qdcCompileOptions options;
+  qdcInitCompileOptions(&options);
+  std::unique_ptr<qdcResult_, decltype(&qdcResultFree)> result(qdcCompile(nullptr, 10, nullptr, &options), qdcResultFree);
+  EXPECT_FALSE(qdcResultOk(result.get()));
+  EXPECT_STREQ(qdcResultDiagnostics(result.get()), "error: a program of 10 bytes at a null pointer\n");
+  EXPECT_EQ(qdcResultFindVariant(result.get(), nullptr), nullptr);
+
+  qdcHostOptions hostOptions;
+  qdcInitHostOptions(&hostOptions);
+  hostOptions.device = "interp";
+  char *text = nullptr;
+  EXPECT_FALSE(qdcHostLoad(nullptr, 3, nullptr, &hostOptions, &text));
+  EXPECT_STREQ(text, "error: a program of 3 bytes at a null pointer\n");
+  qdcFreeString(text);
+  qdcHostModule module = qdcHostLoad(sumKernel, strlen(sumKernel), nullptr, &hostOptions, nullptr);
+  ASSERT_TRUE(module);
+  uint32_t grid[3] = {1, 1, 1};
+  auto errorOf = [&](const char *kernel, const uint32_t *grid, size_t numArgs) {
+    char *text = nullptr;
+    EXPECT_TRUE(qdcHostLaunch(module, kernel, grid, nullptr, numArgs, &text));
+    std::string said = text ? text : "";
+    qdcFreeString(text);
+    return said;
+  };
+  EXPECT_EQ(errorOf(nullptr, grid, 0), "the kernel's name is null");
+  EXPECT_EQ(errorOf("sum", nullptr, 0), "the grid is null");
+  EXPECT_EQ(errorOf("sum", grid, 2), "the arguments are null");
+  qdcHostUnload(module);
+}
+
 /// As a compile of the same: an empty file is no program.
 TEST(CApi, NoKernels) {
   for (const char *device : {"cpu", "interp", "sim:sm_80"}) {
