@@ -24,6 +24,7 @@
 
 #include "codegen/AMDGCNFuseMoves.h"
 
+#include "codegen/AMDGCNFences.h"
 #include "codegen/AMDGCNFuseExchange.h"
 #include "codegen/AMDGCNFuseSums.h"
 #include "codegen/AMDGCNMachine.h"
@@ -363,7 +364,9 @@ void addAMDGCNMachinePasses(TargetPassConfig &config) {
     fuseExchange = &registerFuseExchange();
     fuseSums = &registerFuseSums();
     makePairs = &registerMakePairs();
+    registerFencePasses();
   });
+  addFencePasses(config);
   auto insertBehind = [&](StringRef name, char &id) {
     if (const PassInfo *info = PassRegistry::getPassRegistry()->getPassInfo(name))
       config.insertPass(info->getTypeInfo(), &id);
