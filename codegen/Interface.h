@@ -40,7 +40,7 @@ struct KernelInterface {
   std::array<unsigned, 3> block;
   unsigned subgroupSize = 0;
   unsigned localSize = 0; ///< threads that a block is started with; SPIR-V: whole subgroups, in one dimension
-  unsigned sharedBytes = 0;
+  uint64_t sharedBytes = 0;
   unsigned dynamicSharedBytes = 0; ///< the part of it that the launch provides
   bool isResizable = false, isCooperative = false;
   std::vector<ArgInterface> args;

@@ -3,6 +3,7 @@
 #include "compiler/Bundle.h"
 
 #include "compiler/Session.h"
+#include "ir/Version.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/AttrTypeSubElements.h"

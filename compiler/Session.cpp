@@ -3,6 +3,7 @@
 #include "compiler/Session.h"
 
 #include "ir/Dialect.h"
+#include "ir/Version.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Parser/Parser.h"
@@ -161,6 +162,13 @@ bool Session::checkText(llvm::StringRef qir, llvm::StringRef name) {
       for (++i; i < qir.size() && qir[i] != '"' && qir[i] != '\n'; ++i)
         i += qir[i] == '\\';
     } else if (llvm::StringRef("([{<").contains(c)) {
+      // MLIR's parser does not survive other elements.
+      StringRef before = qir.take_front(i).rtrim(), element = qir.substr(i + 1).ltrim();
+      bool isNumber = llvm::StringRef("ifb").contains(element.take_front(1)) && !element.starts_with("index");
+      if (c == '<' && before.ends_with("array") && !isNumber) {
+        error(name, i, qir, "expected an array of iN or fN elements");
+        return false;
+      }
       if (++nesting > maxNesting) {
         error(name, i, qir, "nested more than " + llvm::Twine(maxNesting) + " levels deep");
         return false;

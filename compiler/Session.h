@@ -21,11 +21,6 @@
 
 namespace qd {
 
-/// The version of QIR that this release reads and writes. A module says which it was written for with the attribute
-/// `qd.version`; one that says nothing is taken as current.
-constexpr unsigned qirVersion = 1;
-constexpr const char *versionAttribute = "qd.version";
-
 class Session {
 public:
   Session();

@@ -2,7 +2,10 @@
 
 #include "ir/Dialect.h"
 
+#include "ir/Arrays.h"
+#include "ir/RareAttribute.h"
 #include "ir/SharedStorage.h"
+#include "ir/Version.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -97,7 +100,7 @@ bool needsUniformControl(Operation *op) {
 // Attributes on ops of other dialects
 //===----------------------------------------------------------------------===//
 
-static constexpr int64_t maxUnrolled = 1024;
+static constexpr int64_t maxUnrolled = 1024, maxUnrolledFully = 4096;
 
 static LogicalResult verifyStorage(Operation *op, Attribute value) {
   if (!isa<SharedAllocOp>(op))
@@ -114,13 +117,23 @@ static LogicalResult verifyStorage(Operation *op, Attribute value) {
 LogicalResult QDDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() == storageAttribute)
     return verifyStorage(op, attribute.getValue());
-  if (attribute.getName() != unrollAttribute)
+  StringRef name = attribute.getName();
+  if (name == rareAttribute && isa<arith::SelectOp>(op) && op->getResult(0).getType().isF32())
     return success();
+  if (name == subscriptAttribute || (name == versionAttribute && isa<ModuleOp>(op)))
+    return success();
+  if (name != unrollAttribute)
+    return op->emitOpError() << "has '" << name << "', which QIR does not know here; hints are '" << unrollAttribute << "'";
   if (!isa<scf::ForOp>(op))
     return op->emitOpError() << "has '" << unrollAttribute << "', expected it on scf.for alone";
   Attribute value = attribute.getValue();
-  if (auto text = dyn_cast<StringAttr>(value); text && text.getValue() == "full")
-    return success();
+  if (auto text = dyn_cast<StringAttr>(value); text && text.getValue() == "full") {
+    std::optional<APInt> turns = cast<scf::ForOp>(op).getStaticTripCount();
+    if (!turns || turns->ule(maxUnrolledFully))
+      return success();
+    return op->emitOpError() << "has '" << unrollAttribute << "' \"full\" and " << llvm::toString(*turns, 10, false)
+                             << " rounds, expected at most " << maxUnrolledFully;
+  }
   auto count = dyn_cast<IntegerAttr>(value);
   if (count && count.getType().isSignlessInteger() && count.getInt() >= 1 && count.getInt() <= maxUnrolled)
     return success();

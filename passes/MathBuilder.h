@@ -9,7 +9,7 @@
 #ifndef QD_PASSES_MATHBUILDER_H
 #define QD_PASSES_MATHBUILDER_H
 
-#include "passes/RareAttribute.h"
+#include "ir/RareAttribute.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

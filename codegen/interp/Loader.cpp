@@ -23,6 +23,7 @@ private:
   LogicalResult loadOp(Operation *op, Body &body);
   LogicalResult loadElementwise(Operation *op, const Rule &rule, Body &body);
   LogicalResult loadCall(func::CallOp call, Instruction &instruction);
+  LogicalResult checkTile(Operation *op);
   LogicalResult setScope(Operation *op, Instruction &instruction);
   void setMembers(Operation *op, Instruction &instruction);
   void setCaptures(Operation *op, Instruction &instruction);
@@ -133,6 +134,8 @@ LogicalResult Loader::loadOp(Operation *op, Body &body) {
     code.privates.push_back(alloc);
   if (auto call = dyn_cast<func::CallOp>(op))
     return loadCall(call, instruction);
+  if (failed(checkTile(op)))
+    return failure();
   code.isCooperative |= instruction.rule->isGridWide;
   if (instruction.rule->isCollective) {
     if (failed(setScope(op, instruction)))
@@ -153,6 +156,16 @@ LogicalResult Loader::loadCall(func::CallOp call, Instruction &instruction) {
   return loadBody(callee.getBody(), instruction.regions.emplace_back());
 }
 
+LogicalResult Loader::checkTile(Operation *op) {
+  auto tile = op->getAttrOfType<IntegerAttr>("tile");
+  int64_t threads = code.kernel.getNumThreads();
+  // What reads no lane past the tile's edge reads none past the block's end either, but for poison.
+  if (tile && threads % tile.getInt() && !op->hasAttr("poison_edge"))
+    return op->emitOpError() << "tile of " << tile.getInt() << " lanes does not divide the block of " << threads
+                             << " threads";
+  return success();
+}
+
 LogicalResult Loader::setScope(Operation *op, Instruction &instruction) {
   if (instruction.rule->isBlockWide)
     return success();
@@ -160,15 +173,8 @@ LogicalResult Loader::setScope(Operation *op, Instruction &instruction) {
   if (auto shuffle = dyn_cast<ShuffleXorOp>(op); shuffle && !shuffle.getTile())
     if (std::optional<int32_t> mask = shuffle.getConstantLane(); mask && *mask >= int64_t(code.subgroupSize))
       return op->emitOpError() << "mask " << *mask << " leaves the subgroup of " << code.subgroupSize << " lanes";
-  auto tile = op->getAttrOfType<IntegerAttr>("tile");
-  if (!tile)
-    return success();
-  instruction.scope = tile.getInt();
-  int64_t threads = code.kernel.getNumThreads();
-  // What reads no lane past the tile's edge reads none past the block's end either, but for poison.
-  if (threads % instruction.scope && !op->hasAttr("poison_edge"))
-    return op->emitOpError() << "tile of " << instruction.scope << " lanes straddles the end of a block of " << threads
-                             << " threads";
+  if (auto tile = op->getAttrOfType<IntegerAttr>("tile"))
+    instruction.scope = tile.getInt();
   return success();
 }
 
@@ -210,7 +216,7 @@ FailureOr<std::unique_ptr<Code>> loadKernel(KernelOp kernel, const Target &targe
   KernelInterface interface = describeKernel(kernel, target);
   if (failed(checkParameters(kernel, interface, target)))
     return failure();
-  unsigned shared = interface.sharedBytes;
+  uint64_t shared = interface.sharedBytes;
   if (shared > target.chip->sharedBytes)
     return kernel.emitOpError() << "needs " << shared << " bytes of shared memory a block, the limit is "
                                 << target.chip->sharedBytes << " on " << target.str();

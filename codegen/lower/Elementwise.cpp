@@ -4,7 +4,7 @@
 
 #include "codegen/RareBranch.h"
 #include "ir/RowIndex.h"
-#include "passes/RareAttribute.h"
+#include "ir/RareAttribute.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -2,6 +2,8 @@
 
 #include "ir/ops/Subscripts.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -195,6 +197,8 @@ LogicalResult KernelOp::verify() {
     if (!isBuffer && !isScalarType(type))
       return emitOpError() << "argument '" << getArgName(i) << "' has type " << type
                            << ", expected a scalar or !qd.buffer";
+    if (getArgName(i).empty())
+      return emitOpError() << "argument " << i << " has no name";
     if (llvm::isDigit(getArgName(i).front()))
       return emitOpError() << "argument '" << getArgName(i) << "' is a number; launches pass values by name, as in %x";
     if (!seen.insert(getArgName(i)).second)
@@ -227,9 +231,15 @@ LogicalResult KernelOp::verifyRegions() {
   WalkResult result = getBody().walk([&](Operation *op) {
     if (auto alloc = dyn_cast<PrivateAllocOp>(op))
       privateBytes += alloc.getType().getNumElements() * getStorageBytes(alloc.getType().getElementType());
+    // Which array an access touches shows in the text.
+    bool isPicking = isa_and_present<arith::ArithDialect, scf::SCFDialect>(op->getDialect());
     auto check = [&](TypeRange types, StringRef what) -> LogicalResult {
       for (Type type : types)
-        if (!isLegal(type))
+        if (isPicking && isa<BufferType, SharedType>(type))
+          return op->emitOpError() << "has a " << what << " of type " << type
+                                   << ", expected each use of an array to show which argument, view or qd.shared.alloc "
+                                      "it is";
+        else if (!isLegal(type))
           return op->emitOpError() << "has a " << what << " of type " << type
                                    << ", expected i1, i8, i16, i32, i64, f16, bf16, f32, f64 or a vector of 2, 3, 4, 8 "
                                       "or 16 of them in a kernel";

@@ -154,7 +154,7 @@ TEST(Subgroup, divergence) {
 
 TEST(Subgroup, illegalScopesAreDiagnosed) {
   EXPECT_EQ(Program(makeKernel("%r = qd.subgroup.reduce_all add %v tile(16) : i32\n", 40)).diagnostics,
-            "'qd.subgroup.reduce_all' op tile of 16 lanes straddles the end of a block of 40 threads\n");
+            "'qd.subgroup.reduce_all' op tile of 16 lanes does not divide the block of 40 threads\n");
   EXPECT_EQ(Program(makeKernel("%r = qd.subgroup.shuffle_xor %v, 8 : i32\n", 8), 8).diagnostics,
             "'qd.subgroup.shuffle_xor' op mask 8 leaves the subgroup of 8 lanes\n");
 }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef QD_PASSES_RAREATTRIBUTE_H
-#define QD_PASSES_RAREATTRIBUTE_H
+#ifndef QD_IR_RAREATTRIBUTE_H
+#define QD_IR_RAREATTRIBUTE_H
 
 #include "llvm/ADT/StringRef.h"
 
