@@ -134,7 +134,8 @@ void compareByBorrow(Function &kernel, bool comparesPairs) {
   // The whole before its parts, which it leaves without users.
   SmallVector<WeakTrackingVH> candidates;
   for (Instruction &instruction : instructions(kernel))
-    if (instruction.getType()->isIntegerTy(1) && (isa<ICmpInst>(instruction) || instruction.getOpcode() == Instruction::Or))
+    if (instruction.getType()->isIntegerTy(1) &&
+        (isa<ICmpInst>(instruction) || instruction.getOpcode() == Instruction::Or))
       candidates.push_back(&instruction);
   for (WeakTrackingVH &candidate : reverse(candidates))
     if (auto *compare = dyn_cast_or_null<Instruction>(candidate); compare && rewrite(*compare, comparesPairs))

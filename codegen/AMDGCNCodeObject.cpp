@@ -151,7 +151,8 @@ static Error compare(ArrayRef<std::string> kernels, const StringSet<> &found, co
     if (!found.contains(kernel))
       return createStringError("the backend dropped kernel '" + kernel + "': it is not in " + where);
   if (found.size() != kernels.size())
-    return createStringError(formatv("expected {0} kernels in {1}, found {2}", kernels.size(), where.str(), found.size()));
+    return createStringError(
+        formatv("expected {0} kernels in {1}, found {2}", kernels.size(), where.str(), found.size()));
   return Error::success();
 }
 

@@ -1,7 +1,8 @@
 //===- AMDGCNFuseExchange.cpp - DPP moves as part of compare and exchange ---------------------===//
 //
-// Purpose: the steps of a sort, which move words, compare all of them by subtraction with borrow, and keep the own words
-// or take the moved ones. LLVM 22 makes no moves part of selects, and so of nothing whose moves are also selected:
+// Purpose: the steps of a sort, which move words, compare all of them by subtraction with borrow, and keep the own
+// words or take the moved ones. LLVM 22 makes no moves part of selects, and so of nothing whose moves are also
+// selected:
 //
 //   %m = V_MOV_B32_dpp %v, quad_perm    _, %c = V_SUB_CO_U32 %m, %v    ...    %r = V_CNDMASK_B32 %m, %v, %k
 //     ->
@@ -105,7 +106,9 @@ bool FuseExchange::matchWord(Word &word, const MachineInstr &flip) const {
   if (!isVector(moved) || moved.getSubReg() || !isVector(word.subtract->getOperand(Subtract::source1)))
     return false;
   word.move = registers->getUniqueVRegDef(moved.getReg());
-  auto isAll = [&](unsigned at) { return word.move->getOperand(at).isImm() && word.move->getOperand(at).getImm() == 15; };
+  auto isAll = [&](unsigned at) {
+    return word.move->getOperand(at).isImm() && word.move->getOperand(at).getImm() == 15;
+  };
   if (!word.move || word.move->getOpcode() != moveOpcode || !isVector(word.move->getOperand(Move::source)) ||
       !isAll(Move::rows) || !isAll(Move::banks) || word.move->getOperand(Move::bound).getImm() == 0)
     return false;
@@ -354,7 +357,8 @@ bool FuseExchange::shortenMask(MachineInstr &constant) {
       return false;
     half |= (bits >> 2 * i & 1) << i;
   }
-  BuildMI(*constant.getParent(), constant, constant.getDebugLoc(), instructions->get(find("S_BITREPLICATE_B64_B32")), result)
+  BuildMI(*constant.getParent(), constant, constant.getDebugLoc(), instructions->get(find("S_BITREPLICATE_B64_B32")),
+          result)
       .addImm(int32_t(half));
   constant.eraseFromParent();
   return true;

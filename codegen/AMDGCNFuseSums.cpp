@@ -227,7 +227,8 @@ bool FuseSums::fuseWide(MachineInstr &wide) {
   if (!shift.isImm() || shift.getImm() != 0)
     return false;
   for (unsigned moved : {Wide::source1, Wide::source0}) {
-    const MachineOperand &pair = wide.getOperand(moved), &own = wide.getOperand(moved == Wide::source0 ? Wide::source1 : Wide::source0);
+    const MachineOperand &pair = wide.getOperand(moved),
+                         &own = wide.getOperand(moved == Wide::source0 ? Wide::source1 : Wide::source0);
     if (!pair.isReg() || !pair.getReg().isVirtual() || pair.getSubReg() || !own.isReg() || !own.getReg().isVirtual() ||
         own.getSubReg() || !registers->hasOneNonDBGUse(pair.getReg()))
       continue;
@@ -246,8 +247,8 @@ bool FuseSums::fuseWide(MachineInstr &wide) {
       sum.own[i] = &words[i];
       sum.move[i] = getMove(sequence->getOperand(at));
     }
-    if (!sum.move[0] || !sum.move[1] || sum.move[0] == sum.move[1] || sum.move[0]->getOperand(Move::banks).getImm() == 15 ||
-        !canFuse(sum, wide))
+    if (!sum.move[0] || !sum.move[1] || sum.move[0] == sum.move[1] ||
+        sum.move[0]->getOperand(Move::banks).getImm() == 15 || !canFuse(sum, wide))
       continue;
     for (unsigned i : {0, 1}) {
       sum.result[i] = registers->createVirtualRegister(registers->getRegClass(sum.move[i]->getOperand(0).getReg()));
@@ -276,8 +277,8 @@ bool FuseSums::fuseDouble(MachineInstr &sum) {
   for (bool isSwapped : {false, true}) {
     const MachineOperand &moved = sum.getOperand(isSwapped ? Double::source1 : Double::source0),
                          &own = sum.getOperand(isSwapped ? Double::source0 : Double::source1);
-    if (!moved.isReg() || !moved.getReg().isVirtual() || moved.getSubReg() || !own.isReg() || !own.getReg().isVirtual() ||
-        own.getSubReg() || !registers->hasOneNonDBGUse(moved.getReg()) ||
+    if (!moved.isReg() || !moved.getReg().isVirtual() || moved.getSubReg() || !own.isReg() ||
+        !own.getReg().isVirtual() || own.getSubReg() || !registers->hasOneNonDBGUse(moved.getReg()) ||
         registers->getRegClass(own.getReg()) != registers->getRegClass(moved.getReg()))
       continue;
     MachineInstr *move = registers->getUniqueVRegDef(moved.getReg());
@@ -354,8 +355,8 @@ bool FuseSums::isScalar(const MachineOperand &operand) const {
   }
 }
 
-/// Whether LLVM might exchange the operands of an instruction that the move has become part of, so that the other one is
-/// moved: on gfx11 and later it folds a scalar into any operation, and exchanges operands for that.
+/// Whether LLVM might exchange the operands of an instruction that the move has become part of, so that the other one
+/// is moved: on gfx11 and later it folds a scalar into any operation, and exchanges operands for that.
 bool FuseSums::mayTurn(const MachineInstr &move) const {
   constexpr int64_t inPlace = 0xe4; // quad_perm:[0,1,2,3]
   return !usesVCC && move.getOperand(Move::control).getImm() != inPlace && isScalar(move.getOperand(Move::source));
@@ -368,7 +369,8 @@ void FuseSums::hide(MachineInstr &move) {
   registers->replaceRegWith(moved, copy);
   move.getOperand(Move::result).setReg(moved);
   registers->clearKillFlags(copy);
-  BuildMI(*move.getParent(), std::next(move.getIterator()), move.getDebugLoc(), instructions->get(TargetOpcode::COPY), copy)
+  BuildMI(*move.getParent(), std::next(move.getIterator()), move.getDebugLoc(), instructions->get(TargetOpcode::COPY),
+          copy)
       .addReg(moved);
 }
 
@@ -381,8 +383,11 @@ bool FuseSums::hideMoves(MachineBasicBlock &block) {
       continue;
     auto isAll = [&](unsigned at) { return instruction.getOperand(at).getImm() == 15; };
     bool leavesOut = !isAll(Move::rows) || !isAll(Move::banks) || instruction.getOperand(Move::bound).getImm() == 0;
-    auto takesCarry = [&](const MachineInstr &user) { return user.getOpcode() == addLower || user.getOpcode() == subtractLower; };
-    bool isTaken = leavesOut && any_of(registers->use_nodbg_instructions(instruction.getOperand(Move::result).getReg()), takesCarry);
+    auto takesCarry = [&](const MachineInstr &user) {
+      return user.getOpcode() == addLower || user.getOpcode() == subtractLower;
+    };
+    bool isTaken = leavesOut &&
+                   any_of(registers->use_nodbg_instructions(instruction.getOperand(Move::result).getReg()), takesCarry);
     if (isTaken || mayTurn(instruction))
       hidden.push_back(&instruction);
   }

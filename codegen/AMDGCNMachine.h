@@ -24,7 +24,8 @@ bool waitsForMasks(llvm::StringRef chip);
 bool isVector(const llvm::MachineOperand &operand, const llvm::MachineRegisterInfo &registers);
 
 /// Whether `to` follows the DPP move `from` in the same block, for the same active lanes.
-bool hasSameLanes(const llvm::MachineInstr &from, const llvm::MachineInstr &to, const llvm::TargetRegisterInfo &physical);
+bool hasSameLanes(const llvm::MachineInstr &from, const llvm::MachineInstr &to,
+                  const llvm::TargetRegisterInfo &physical);
 
 /// Whether nothing from `at` on reads what VCC holds there.
 bool isFree(llvm::Register vcc, llvm::MachineBasicBlock::const_iterator at, const llvm::TargetRegisterInfo &physical);

@@ -51,8 +51,8 @@ struct HostOptions {
 };
 
 /// A module made ready for one executor. `launch` runs all blocks of a grid to their end; an error is the
-/// sentence a user reads (what went wrong, where in the source, which block and thread). A launch that is ended early leaves
-/// its buffers in between, inside blocks as well.
+/// sentence a user reads (what went wrong, where in the source, which block and thread). A launch that is ended early
+/// leaves its buffers in between, inside blocks as well.
 class HostProgram {
 public:
   virtual ~HostProgram() = default;

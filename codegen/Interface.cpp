@@ -173,7 +173,8 @@ LogicalResult checkParameters(KernelOp kernel, const KernelInterface &interface,
   unsigned bytes = target.getBackend() == Backend::SPIRV ? interface.paramsBytes : countDirectBytes(interface);
   if (bytes <= limit)
     return success();
-  return kernel.emitOpError() << "arguments take " << bytes << " bytes, the limit is " << limit << " on " << target.str();
+  return kernel.emitOpError() << "arguments take " << bytes << " bytes, the limit is " << limit << " on "
+                              << target.str();
 }
 
 static std::string printType(Type type) {

@@ -1,4 +1,4 @@
-//===- LaunchWatch.h - whether a launch on this machine has to end -------------------------------------------------===//
+//===- LaunchWatch.h - whether a launch on this machine has to end ------------------------------------------------===//
 //
 // Purpose: what interp, cpu and sim ask while they run a grid: its time may be up, or its caller may want it no longer.
 // Any of a launch's threads may ask; only the one that began it asks the caller.
@@ -23,8 +23,8 @@ inline llvm::Expected<uint64_t> countBlocks(const std::array<uint32_t, 3> &grid)
   constexpr uint64_t most = uint64_t(1) << 62;
   unsigned __int128 all = static_cast<unsigned __int128>(grid[0]) * grid[1] * grid[2];
   if (all > most)
-    return llvm::createStringError(llvm::formatv("the grid is {0} x {1} x {2}, expected at most {3} blocks in all", grid[0],
-                                                 grid[1], grid[2], most));
+    return llvm::createStringError(llvm::formatv("the grid is {0} x {1} x {2}, expected at most {3} blocks in all",
+                                                 grid[0], grid[1], grid[2], most));
   return uint64_t(all);
 }
 

@@ -92,8 +92,9 @@ llvm::GlobalVariable *createText(llvm::Module &module, llvm::StringRef text, uns
   llvm::GlobalVariable *known = module.getGlobalVariable(name, /*AllowInternal=*/true);
   if (known && known->getInitializer() == bytes)
     return known;
-  return new llvm::GlobalVariable(module, bytes->getType(), /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, bytes,
-                                  name, /*InsertBefore=*/nullptr, llvm::GlobalValue::NotThreadLocal, addressSpace);
+  return new llvm::GlobalVariable(module, bytes->getType(), /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage,
+                                  bytes, name, /*InsertBefore=*/nullptr, llvm::GlobalValue::NotThreadLocal,
+                                  addressSpace);
 }
 
 } // namespace qd

@@ -51,7 +51,8 @@ public:
     }
     LaunchWatch watch(options);
     auto findEnd = [&] { return watch.mustEnd() ? watch.takeError() : llvm::Error::success(); };
-    llvm::Error error = program->run(name, grid, {kernel->block[0], kernel->block[1], kernel->block[2]}, parameters, findEnd);
+    llvm::Error error =
+        program->run(name, grid, {kernel->block[0], kernel->block[1], kernel->block[2]}, parameters, findEnd);
     prints->flush();
     return error;
   }
@@ -76,7 +77,8 @@ std::unique_ptr<HostProgram> createSimProgram(ModuleOp module, const Target &tar
   std::vector<KernelInterface> kernels;
   for (KernelOp kernel : module.getOps<KernelOp>()) {
     kernels.push_back(describeKernel(kernel, target));
-    simOptions.dynamicSharedBytes = std::max<uint64_t>(simOptions.dynamicSharedBytes, kernels.back().dynamicSharedBytes);
+    simOptions.dynamicSharedBytes =
+        std::max<uint64_t>(simOptions.dynamicSharedBytes, kernels.back().dynamicSharedBytes);
   }
   auto prints = std::make_unique<PrintLog>();
   simOptions.print = [log = prints.get()](uint64_t block, llvm::StringRef text,

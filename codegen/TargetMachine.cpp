@@ -56,8 +56,8 @@ static Expected<std::unique_ptr<TargetMachine>> createNVPTXMachine(const Target 
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Strict;
   return std::unique_ptr<TargetMachine>(
-      registered->createTargetMachine(triple, target.chip->name, getNVPTXFeatures(target), options, Reloc::PIC_, std::nullopt,
-                                      CodeGenOpt::getLevel(optLevel).value_or(CodeGenOptLevel::Default)));
+      registered->createTargetMachine(triple, target.chip->name, getNVPTXFeatures(target), options, Reloc::PIC_,
+                                      std::nullopt, CodeGenOpt::getLevel(optLevel).value_or(CodeGenOptLevel::Default)));
 }
 
 Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const Target &target, unsigned optLevel) {

@@ -128,8 +128,9 @@ static bool resolve(Session &session, ModuleOp module, StringRef binding, SmallV
       return false;
   }
   if (!isFound)
-    session.error("binding '" + binding + "': " +
-                  (namesKernel ? "the module has no kernel '" + first + "'" : "no kernel has an argument '" + name + "'"));
+    session.error(
+        "binding '" + binding + "': " +
+        (namesKernel ? "the module has no kernel '" + first + "'" : "no kernel has an argument '" + name + "'"));
   return isFound;
 }
 

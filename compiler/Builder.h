@@ -1,8 +1,8 @@
 //===- Builder.h - building kernels without writing text ---------------------------------------===//
 //
-// Purpose: puts modules together op by op, for frontends in C++; `qdc.h` has the same for C. Any op of any dialect that QIR
-// consists of can be built; whether it is right is what the compiler says, at the place that `setLocation` gave. Types
-// and attributes are written as in QIR: "i32", "!qd.buffer<f32>", "predicate = 2 : i64".
+// Purpose: puts modules together op by op, for frontends in C++; `qdc.h` has the same for C. Any op of any dialect that
+// QIR consists of can be built; whether it is right is what the compiler says, at the place that `setLocation` gave.
+// Types and attributes are written as in QIR: "i32", "!qd.buffer<f32>", "predicate = 2 : i64".
 //
 //   qd::Builder b;
 //   std::vector<qd::Value> args = b.beginKernel("scale", {{"x", "!qd.buffer<f32>"}, {"a", "f32"}}, {64});
@@ -46,7 +46,8 @@ class Builder {
 public:
   /// Where the ops that follow come from, in diagnostics; "" for no place.
   void setLocation(std::string_view file, unsigned line = 0, unsigned column = 0) {
-    location = file.empty() ? "" : " loc(" + quote(file) + ":" + std::to_string(line) + ":" + std::to_string(column) + ")";
+    location =
+        file.empty() ? "" : " loc(" + quote(file) + ":" + std::to_string(line) + ":" + std::to_string(column) + ")";
   }
 
   /// Opens a kernel for blocks of 1 to 3 dimensions, and returns its arguments as values. `attributes` are further
@@ -91,7 +92,8 @@ public:
   Value op(std::string_view name, const std::vector<Value> &operands = {}, const std::string &resultType = "",
            std::string_view attributes = "") {
     std::vector<Value> results =
-        op(name, operands, resultType.empty() ? std::vector<std::string>() : std::vector<std::string>{resultType}, attributes);
+        op(name, operands, resultType.empty() ? std::vector<std::string>() : std::vector<std::string>{resultType},
+           attributes);
     return results.empty() ? Value() : results.front();
   }
 
@@ -101,7 +103,8 @@ public:
   }
   /// Rounded to the nearest that the type holds.
   Value floating(std::string_view type, double value) {
-    return op("arith.constant", {}, std::string(type), "value = " + writeFloat(type, value) + " : " + std::string(type));
+    return op("arith.constant", {}, std::string(type),
+              "value = " + writeFloat(type, value) + " : " + std::string(type));
   }
 
   /// Opens an op with regions, whose results are values once it is closed.

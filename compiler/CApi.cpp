@@ -228,13 +228,16 @@ static qd::HostRequest convert(const qdcHostOptions &options) {
 }
 
 /// Makes the module, after another process has where that is asked for; what there is to say is in `said`.
-static bool load(qdcHostModule_ &host, StringRef qir, StringRef name, const qdcHostOptions &options, qd::CompileResult &said) {
+static bool load(qdcHostModule_ &host, StringRef qir, StringRef name, const qdcHostOptions &options,
+                 qd::CompileResult &said) {
   qd::HostRequest request = convert(options);
   qd::HostOptions hostOptions;
   hostOptions.threads = options.threads;
   hostOptions.launchTimeLimit = options.launchTimeLimit;
   if (options.interrupt)
-    hostOptions.isInterrupted = [call = options.interrupt, context = options.interruptContext] { return call(context) != 0; };
+    hostOptions.isInterrupted = [call = options.interrupt, context = options.interruptContext] {
+      return call(context) != 0;
+    };
   if (options.isolate || options.timeLimit || options.memoryLimit) {
     said = qd::prepareInWorker(qir, name, request);
     if (!said.ok)

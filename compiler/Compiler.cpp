@@ -55,7 +55,8 @@ static StringRef getDefaultEmit(const Target &target) {
 
 static bool checkOptions(Session &session, const CompileOptions &options) {
   auto isOneOf = [](StringRef value, ArrayRef<StringRef> legal) { return llvm::is_contained(legal, value); };
-  if (!options.emit.empty() && llvm::none_of(getEmitKinds(), [&](const EmitKind &k) { return options.emit == k.name; })) {
+  if (!options.emit.empty() &&
+      llvm::none_of(getEmitKinds(), [&](const EmitKind &k) { return options.emit == k.name; })) {
     auto names = llvm::map_range(getEmitKinds(), [](const EmitKind &k) { return StringRef(k.name); });
     std::string target = options.targets.size() == 1 ? " of target " + options.targets.front() : "";
     session.error("unknown output '" + options.emit + "'" + target + ", expected one of " + llvm::join(names, ", "));

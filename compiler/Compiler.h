@@ -52,7 +52,8 @@ struct CompileOptions {
 
   /// QDC_CACHE=off overrides it.
   CachePolicy cache = CachePolicy::Environment;
-  /// The folder of `CachePolicy::Disk`; "" for the one that QDC_CACHE_DIR names, else qdc in $XDG_CACHE_HOME or ~/.cache.
+  /// The folder of `CachePolicy::Disk`; "" for the one that QDC_CACHE_DIR names, else qdc in $XDG_CACHE_HOME or
+  /// ~/.cache.
   std::string cacheFolder;
   /// Bytes that the folder's files may take; 0 for QDC_CACHE_SIZE (bytes, or with K, M or G behind them), else 1 GiB.
   uint64_t cacheBytes = 0;
@@ -104,8 +105,8 @@ struct CompileResult {
   std::string diagnostics;
   /// The same one by one, in the order in which they were found.
   std::vector<Message> messages;
-  /// What `data` consists of, in the order of the targets: one for a target's own output, several for a bundle, none for
-  /// "qir", "stats" and "stats-json".
+  /// What `data` consists of, in the order of the targets: one for a target's own output, several for a bundle, none
+  /// for "qir", "stats" and "stats-json".
   std::vector<Variant> variants;
   /// Whether this came out of a cache, or of another thread's compile.
   bool isCached = false;

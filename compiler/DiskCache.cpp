@@ -131,7 +131,8 @@ std::optional<std::string> DiskCache::load(const CacheKey &key) {
   return bytes;
 }
 
-/// Locks the file, unless others keep it for longer than stores take: a process that is stopped must not hold up compiles.
+/// Locks the file, unless others keep it for longer than stores take: a process that is stopped must not hold up
+/// compiles.
 static bool takeTurn(int file) {
   constexpr auto patience = std::chrono::seconds(2);
   constexpr std::chrono::microseconds mostPause(10000);
@@ -152,8 +153,8 @@ void DiskCache::store(const CacheKey &key, StringRef bytes) {
   uint64_t size = sizeof(Header) + bytes.size();
   if (size > limit || llvm::sys::fs::create_directories(folder, true, llvm::sys::fs::owner_all))
     return;
-  // Stores take turns, so that the count holds for all files that are there. The kernel drops the lock of a process that
-  // dies. Where files cannot be locked, the limit may be exceeded by what is being written.
+  // Stores take turns, so that the count holds for all files that are there. The kernel drops the lock of a process
+  // that dies. Where files cannot be locked, the limit may be exceeded by what is being written.
   File usage(open((folder + "/usage").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!usage)
     return;

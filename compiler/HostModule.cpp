@@ -1,4 +1,4 @@
-//===- HostModule.cpp - modules for the devices of this machine -------------------------------------------------------===//
+//===- HostModule.cpp - modules for the devices of this machine ---------------------------------------------------===//
 
 #include "compiler/HostModule.h"
 

@@ -1,4 +1,4 @@
-//===- HostModule.h - modules for the devices of this machine ---------------------------------------------------------===//
+//===- HostModule.h - modules for the devices of this machine -----------------------------------------------------===//
 //
 // Purpose: what qdcHostCompile makes: a module that cpu, interp or sim runs. Another process can make it first, which
 // shows whether making it ends a process, and hand over the cpu device's machine code.
@@ -29,7 +29,8 @@ struct HostModule {
   std::unique_ptr<HostProgram> program;
 };
 
-/// Makes a module in this process; false where the session has errors. The request fills in level and checks of `options`.
+/// Makes a module in this process; false where the session has errors. The request fills in level and checks of
+/// `options`.
 bool loadHostModule(HostModule &host, llvm::StringRef qir, llvm::StringRef name, const HostRequest &request,
                     HostOptions options);
 

@@ -75,7 +75,8 @@ static Error describeFailure(StringRef program, const Target &target, StringRef 
                                      "one may lack the newest chips; QDC_PTXAS names another",
                                      program, chip));
   said = said.rtrim();
-  return createStringError(formatv("'{0}' failed on the PTX for {1}{2}{3}", program, chip, said.empty() ? "" : ":\n", said));
+  return createStringError(
+      formatv("'{0}' failed on the PTX for {1}{2}{3}", program, chip, said.empty() ? "" : ":\n", said));
 }
 
 Expected<Assembled> assemblePTX(StringRef ptx, const Target &target, unsigned optLevel) {

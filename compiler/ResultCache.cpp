@@ -76,7 +76,8 @@ static std::string describeEnvironment() {
   else if (!value.empty())
     text += "QDC_CACHE is '" + value + "', which has no effect: expected 'off'\n";
   if (std::string size = getVariable("QDC_CACHE_SIZE"); !size.empty() && !parseSize(size))
-    text += "QDC_CACHE_SIZE is '" + size + "', which has no effect: expected a number, with K, M or G behind it or none\n";
+    text +=
+        "QDC_CACHE_SIZE is '" + size + "', which has no effect: expected a number, with K, M or G behind it or none\n";
   return text;
 }
 
@@ -328,8 +329,8 @@ std::string describeCache(const CompileOptions &options) {
   return describeEnvironment() +
          llvm::formatv("folder     {0}\nentries    {1}\nbytes      {2} of {3}\nhits       {4}\nmisses     {5}\n"
                        "stores     {6}\nevictions  {7}\n",
-                       disk->getFolder(), entries, usage.bytes, disk->getLimit(), usage.hits, usage.misses, usage.stores,
-                       usage.evictions)
+                       disk->getFolder(), entries, usage.bytes, disk->getLimit(), usage.hits, usage.misses,
+                       usage.stores, usage.evictions)
              .str();
 }
 

@@ -146,7 +146,8 @@ bool Session::checkText(llvm::StringRef qir, llvm::StringRef name) {
     return false;
   }
   if (!qir.empty() && bundleMagic.starts_with(qir)) {
-    error(name, 0, qir, "these " + llvm::Twine(qir.size()) + " bytes are the beginning of a compiled bundle, expected QIR");
+    error(name, 0, qir,
+          "these " + llvm::Twine(qir.size()) + " bytes are the beginning of a compiled bundle, expected QIR");
     return false;
   }
   if (size_t zero = qir.find('\0'); zero != llvm::StringRef::npos) {

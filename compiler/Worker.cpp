@@ -56,8 +56,9 @@ static Expected<std::string> findProgram() {
     }
   if (ErrorOr<std::string> found = sys::findProgramByName("qdc"))
     return *found;
-  return createStringError("an isolated compile needs the program qdc, which is neither beside the library nor on PATH; "
-                           "QDC_WORKER can name its file");
+  return createStringError(
+      "an isolated compile needs the program qdc, which is neither beside the library nor on PATH; "
+      "QDC_WORKER can name its file");
 }
 
 //===----------------------------------------------------------------------===//
@@ -173,8 +174,9 @@ Error Worker::greet() {
   if (received == Transfer::TimedOut || reader.text() != workerGreeting)
     return createStringError(formatv("'{0}' is no worker process of this compiler", program));
   if (std::string found = reader.text(); found != buildId)
-    return createStringError(formatv("the worker process '{0}' is of build {1}, expected {2}; QDC_WORKER can name another",
-                                     program, StringRef(found).take_front(12), StringRef(buildId).take_front(12)));
+    return createStringError(
+        formatv("the worker process '{0}' is of build {1}, expected {2}; QDC_WORKER can name another", program,
+                StringRef(found).take_front(12), StringRef(buildId).take_front(12)));
   return Error::success();
 }
 
@@ -224,11 +226,12 @@ Error Worker::describeEnd(const CompileOptions &options) {
   if (options.memoryLimit)
     tail = formatv(" under its memory limit of {0} MiB{1}", options.memoryLimit, tail);
   if (WIFSIGNALED(status))
-    return createStringError(formatv("the worker process '{0}' was ended by signal {1} ({2}){3}", program, WTERMSIG(status),
-                                     strsignal(WTERMSIG(status)), tail));
+    return createStringError(formatv("the worker process '{0}' was ended by signal {1} ({2}){3}", program,
+                                     WTERMSIG(status), strsignal(WTERMSIG(status)), tail));
   if (WEXITSTATUS(status) == outOfMemoryStatus && options.memoryLimit)
     return createStringError(formatv("the compile needs more memory than its limit of {0} MiB", options.memoryLimit));
-  return createStringError(formatv("the worker process '{0}' ended with exit status {1}{2}", program, WEXITSTATUS(status), tail));
+  return createStringError(
+      formatv("the worker process '{0}' ended with exit status {1}{2}", program, WEXITSTATUS(status), tail));
 }
 
 /// The part that all requests have.

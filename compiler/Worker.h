@@ -19,7 +19,8 @@ CompileResult compileInWorker(std::string_view qir, std::string_view name, const
 /// prepareHostModule there.
 CompileResult prepareInWorker(llvm::StringRef qir, llvm::StringRef name, const HostRequest &request);
 
-/// The worker's half: serves requests that come by the socket at descriptor 0 until the host closes it. The exit status.
+/// The worker's half: serves requests that come by the socket at descriptor 0 until the host closes it. The exit
+/// status.
 int runWorker();
 
 } // namespace qd

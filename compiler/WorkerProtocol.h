@@ -1,8 +1,8 @@
 //===- WorkerProtocol.h - what host and worker send each other ---------------------------------===//
 //
-// Purpose: messages with their length in front, over a stream socket. First the worker says which build it is; then each
-// request (its kind, name, options, memory limit, input, and what is the kind's own) gets an answer (whether the worker goes
-// on, and the result).
+// Purpose: messages with their length in front, over a stream socket. First the worker says which build it is; then
+// each request (its kind, name, options, memory limit, input, and what is the kind's own) gets an answer (whether the
+// worker goes on, and the result).
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,15 +1,15 @@
 /* qdc.h: the C interface of libqdcompiler.
  *
- * Threads. Every function may be called by many threads at once. An object (a result, a module) is used by one thread at
- * a time, except where a function says otherwise.
+ * Threads. Every function may be called by many threads at once. An object (a result, a module) is used by one thread
+ * at a time, except where a function says otherwise.
  *
  * Errors are values: a call that fails returns a null object, or a result that is not ok, or non-zero, and hands its
  * diagnostics back. No function throws or ends the process. Null where an object is expected is an error of the
  * caller, except for the functions that free.
  *
- * Strings are UTF-8 and end in NUL. What a function returns belongs to the object that it is asked of and lives as long,
- * unless its comment says that the caller frees it. Strings and bytes that a caller hands in are read during the call
- * and never kept.
+ * Strings are UTF-8 and end in NUL. What a function returns belongs to the object that it is asked of and lives as
+ * long, unless its comment says that the caller frees it. Strings and bytes that a caller hands in are read during the
+ * call and never kept.
  *
  * Versions. Structures that a caller fills in begin with `structSize`. They grow at their end alone: a library takes
  * those of older programs, and those of newer ones as long as all that it does not know is zero. Structures
@@ -61,16 +61,18 @@ typedef struct qdcCompileOptions {
   uint32_t subgroupSize;   /* lanes, for targets that do not name them; 0 for each target's default */
   uint32_t optLevel;       /* 0 to 3 */
   uint32_t stripQir;       /* non-zero leaves the QIR out of a bundle */
-  const char *blocks;      /* block sizes of resizable kernels in threads, "sum=128,scan=32x8"; null for the kernels' own */
+  const char *blocks;      /* block sizes of resizable kernels in threads, "sum=128,scan=32x8"; null for the kernels'
+                              own */
   const char *divergent;   /* collective ops in divergent control flow: "error", "warn" or "allow"; null for "error" */
   const char *remarks;     /* "expand" reports how ops are carried out; null for no remarks */
   uint32_t statistics;     /* non-zero counts instructions, for qdcVariant.statistics */
   uint32_t cache;          /* QDC_CACHE_* */
   const char *cacheFolder; /* for QDC_CACHE_DISK; null for QDC_CACHE_DIR, else qdc in $XDG_CACHE_HOME or ~/.cache */
   uint64_t cacheBytes;     /* that the folder's files may take; 0 for QDC_CACHE_SIZE, else 1 GiB */
-  const char *bind;        /* scalar arguments that are constants, "n=1024,KERNEL.scale=0.5"; a name alone is of every kernel
-                              that has it. Bound arguments leave the interface: a launch does not pass them */
-  uint32_t isolate;        /* non-zero compiles in a child process (the program qdc): what would end this one is an error */
+  const char *bind;        /* scalar arguments that are constants, "n=1024,KERNEL.scale=0.5"; a name alone is of every
+                              kernel that has it. Bound arguments leave the interface: a launch does not pass them */
+  uint32_t isolate;        /* non-zero compiles in a child process (the program qdc): what would end this one is an
+                              error */
   uint32_t timeLimit;      /* milliseconds by the clock that a compile may take; 0 for no limit. Implies isolate */
   uint32_t memoryLimit;    /* MiB of address space, beside what the child has, that it may take; 0 for no limit. Implies
                               isolate */
@@ -136,24 +138,24 @@ typedef struct qdcVariant {
   const char *statistics;  /* JSON: as `qdc --emit=stats-json`; "" unless asked for, and for targets not counted */
 } qdcVariant;
 
-/* What the artifact consists of, in the order of the targets; null past the end. A target's own output is one variant, a
- * bundle one for each target and subgroup size; "qir", "stats" and "stats-json" have none. */
+/* What the artifact consists of, in the order of the targets; null past the end. A target's own output is one variant,
+ * a bundle one for each target and subgroup size; "qir", "stats" and "stats-json" have none. */
 QDC_API size_t qdcResultNumVariants(qdcResult result);
 QDC_API const qdcVariant *qdcResultVariant(qdcResult result, size_t index);
 
 /* The first variant of `target`: "nvptx", "nvptx:sm_90" or "nvptx:sm_90@32"; null where there is none. */
 QDC_API const qdcVariant *qdcResultFindVariant(qdcResult result, const char *target);
 
-/* What `qdc --cache-stats` prints: the cache folder of the options (null for the defaults), its entries and bytes, and how
- * often it was of use. Null where the options are not set up. Freed with qdcFreeString. */
+/* What `qdc --cache-stats` prints: the cache folder of the options (null for the defaults), its entries and bytes, and
+ * how often it was of use. Null where the options are not set up. Freed with qdcFreeString. */
 QDC_API char *qdcDescribeCache(const qdcCompileOptions *options);
 
 /* ---- building kernels without text ---------------------------------------------------------------- */
 
 /* Puts a module together op by op. Any op can be built: types and attributes are written as in QIR ("i32",
- * "!qd.buffer<f32>", "predicate = 2 : i64"; attributes may be null). Whether a module is right is what compiling it says, at
- * the places that qdcBuilderSetLocation gave. Calls in a wrong order, and operands that are no values, are kept as an error,
- * and the module does not compile. */
+ * "!qd.buffer<f32>", "predicate = 2 : i64"; attributes may be null). Whether a module is right is what compiling it
+ * says, at the places that qdcBuilderSetLocation gave. Calls in a wrong order, and operands that are no values, are
+ * kept as an error, and the module does not compile. */
 typedef struct qdcBuilder_ *qdcBuilder;
 
 /* A value of the builder that made it; 0 is none. */
@@ -181,8 +183,8 @@ QDC_API void qdcBuilderOp(qdcBuilder builder, const char *name, const qdcValue *
                           const char *attributes, const char *const *resultTypes, size_t numResults,
                           qdcValue *results);
 
-/* An op with regions: begin it, begin and end each region with its ops between, end it. Its results are values from then
- * on. `arguments` gets the region's arguments. */
+/* An op with regions: begin it, begin and end each region with its ops between, end it. Its results are values from
+ * then on. `arguments` gets the region's arguments. */
 QDC_API void qdcBuilderBeginOp(qdcBuilder builder, const char *name, const qdcValue *operands, size_t numOperands,
                                const char *attributes, const char *const *resultTypes, size_t numResults,
                                qdcValue *results);
@@ -217,14 +219,14 @@ typedef struct qdcHostOptions {
   uint32_t cache;         /* QDC_CACHE_*, for the cpu device's machine code, which is kept on disk alone */
   const char *cacheFolder; /* as in qdcCompileOptions */
   uint64_t cacheBytes;    /* as in qdcCompileOptions */
-  uint32_t isolate;       /* as in qdcCompileOptions: all that ends the process where a module is made is found in a child
-                             process first, and the cpu device's machine code is made there */
+  uint32_t isolate;       /* as in qdcCompileOptions: all that ends the process where a module is made is found in a
+                             child process first, and the cpu device's machine code is made there */
   uint32_t timeLimit;     /* as in qdcCompileOptions */
   uint32_t memoryLimit;   /* as in qdcCompileOptions */
   uint32_t launchTimeLimit; /* milliseconds by the clock that a launch may take; 0 for no limit */
-  /* Asked about twenty times a second by the thread that launches, while a kernel runs: non-zero ends the launch. Null for
-   * never. It gets `interruptContext`, must not use the module, and must not return by a jump or an exception. A launch that
-   * is ended, by this or its limit, fails and leaves its buffers in between, inside blocks as well. */
+  /* Asked about twenty times a second by the thread that launches, while a kernel runs: non-zero ends the launch. Null
+   * for never. It gets `interruptContext`, must not use the module, and must not return by a jump or an exception. A
+   * launch that is ended, by this or its limit, fails and leaves its buffers in between, inside blocks as well. */
   int (*interrupt)(void *interruptContext);
   void *interruptContext; /* of `interrupt`; must be valid as long as the module */
 } qdcHostOptions;
@@ -256,10 +258,10 @@ QDC_API qdcHostModule qdcHostCompile(const void *qir, size_t size, const char *n
 /* The module's interface, the same JSON that a bundle carries. */
 QDC_API const char *qdcHostInterface(qdcHostModule module);
 
-/* Runs a kernel to its end, in the calling thread and the device's own; threads may launch kernels of one module at once.
- * `grid` counts blocks by dimension. `args` are in the order of the interface, as many as it lists, and must fit it:
- * types and sizes are not checked. Buffers stay the caller's. Non-zero on failure, with a text in *diagnostics (if that is
- * not null) that the caller frees with qdcFreeString; *diagnostics is null otherwise. */
+/* Runs a kernel to its end, in the calling thread and the device's own; threads may launch kernels of one module at
+ * once. `grid` counts blocks by dimension. `args` are in the order of the interface, as many as it lists, and must fit
+ * it: types and sizes are not checked. Buffers stay the caller's. Non-zero on failure, with a text in *diagnostics (if
+ * that is not null) that the caller frees with qdcFreeString; *diagnostics is null otherwise. */
 QDC_API int qdcHostLaunch(qdcHostModule module, const char *kernel, const uint32_t grid[3],
                           const qdcHostArg *args, size_t numArgs, char **diagnostics);
 

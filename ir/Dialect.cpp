@@ -172,8 +172,9 @@ static LogicalResult verifyElement(function_ref<InFlightDiagnostic()> emitError,
   if (isVectorType(type))
     return emitError() << "expected at most 16 bytes as " << array << "'s element, found " << type << " of "
                        << getStorageBytes(type);
-  return emitError() << "expected i1, i8, i16, i32, i64, f16, bf16, f32, f64 or a vector of 2, 3, 4, 8 or 16 of them as "
-                     << array << "'s element, found " << type;
+  return emitError()
+         << "expected i1, i8, i16, i32, i64, f16, bf16, f32, f64 or a vector of 2, 3, 4, 8 or 16 of them as " << array
+         << "'s element, found " << type;
 }
 
 Type BufferType::parse(AsmParser &parser) {

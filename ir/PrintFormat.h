@@ -19,8 +19,8 @@ namespace qd {
 /// ones in them. The error names what is wrong with the text.
 llvm::Expected<std::vector<std::string>> splitPrintFormat(llvm::StringRef format);
 
-/// The same text with a placeholder for each scalar: those of a vector stand in brackets, "[{}, {}]". It is one that can
-/// be split, with a placeholder for each type.
+/// The same text with a placeholder for each scalar: those of a vector stand in brackets, "[{}, {}]". It is one that
+/// can be split, with a placeholder for each type.
 std::string spreadPrintFormat(llvm::StringRef format, mlir::TypeRange types);
 
 /// Decimal digits that tell neighbours of the type apart.

@@ -60,7 +60,9 @@ struct Chip {
   uint32_t capabilities;       ///< or-ed Capability bits
   llvm::StringLiteral note;    ///< for `qdc --list-targets`
 
-  bool hasSubgroupSize(unsigned size) const { return size >= 4 && size <= 64 && (subgroupSizes & size) == size && !(size & (size - 1)); }
+  bool hasSubgroupSize(unsigned size) const {
+    return size >= 4 && size <= 64 && (subgroupSizes & size) == size && !(size & (size - 1));
+  }
 };
 
 /// All chips; a backend's rows stand together, its default first among them by `getDefaultChip`.

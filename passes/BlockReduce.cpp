@@ -15,8 +15,8 @@
 //   %r = scf.if FIRST SUBGROUP { %t = qd.load %sums[%lane]   %u = qd.subgroup.reduce add %t }
 //
 // A subgroup of fewer lanes than there are subgroups gives each lane a run of neighbouring results. Few results are
-// loaded by each thread. For all threads, and on AMD's chips, all subgroups do the same for themselves where their lanes
-// suffice; otherwise thread 0 tells them its result.
+// loaded by each thread. For all threads, and on AMD's chips, all subgroups do the same for themselves where their
+// lanes suffice; otherwise thread 0 tells them its result.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,10 +13,10 @@
 // run of neighbouring totals where there are not enough of them. In segments a carry starts anew at each subgroup with
 // a head, and only reaches lanes that have no head below them.
 //
-// Warps load a total a lane, those below the own warp, and reduce them in one instruction, or load four a lane, the same
-// in each group of lanes that has all of them, and exchange sums. An exclusive scan takes the last exchange for its own
-// move: a lane tells the next one its scan with its half of the carry, and there the other half is added. Values of two
-// words take two barriers: TileScan.cpp.
+// Warps load a total a lane, those below the own warp, and reduce them in one instruction, or load four a lane, the
+// same in each group of lanes that has all of them, and exchange sums. An exclusive scan takes the last exchange for
+// its own move: a lane tells the next one its scan with its half of the carry, and there the other half is added.
+// Values of two words take two barriers: TileScan.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ using Predicate = arith::CmpIPredicate;
 
 /// Totals that each lane loads itself.
 static constexpr int32_t fewTotals = 8;
-/// Totals that AMD's chips select. So many and more take longer than loads from a place of the own subgroup; where reading
-/// a lane is what shuffles cost least, loads cost more.
+/// Totals that AMD's chips select. So many and more take longer than loads from a place of the own subgroup; where
+/// reading a lane is what shuffles cost least, loads cost more.
 static constexpr int32_t selectedTotals = 3, selectedTotalsOfReaders = 5;
 /// Totals that a lane of a warp loads at once.
 static constexpr int32_t totalsOfLane = 4;

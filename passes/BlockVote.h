@@ -1,7 +1,7 @@
 //===- BlockVote.h - barriers with a predicate --------------------------------------------===//
 //
-// Purpose: carries out barriers that vote where a chip has none: each subgroup votes before one barrier of the block, and
-// combines the subgroups' votes behind it.
+// Purpose: carries out barriers that vote where a chip has none: each subgroup votes before one barrier of the block,
+// and combines the subgroups' votes behind it.
 //
 //===----------------------------------------------------------------------===//
 

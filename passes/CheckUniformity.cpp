@@ -6,8 +6,8 @@
 // Input invariant: a verified module without calls, before or after expansions.
 //
 // Output invariant: the module is unchanged. Every collective op but those with `members` is reached by all lanes of
-// its scope (a barrier of the grid by all blocks), or by a condition that comes from memory, of which a warning told, as of such values in combine regions;
-// with the policies warn and allow the author answers for all conditions.
+// its scope (a barrier of the grid by all blocks), or by a condition that comes from memory, of which a warning told,
+// as of such values in combine regions; with the policies warn and allow the author answers for all conditions.
 //
 //===----------------------------------------------------------------------===//
 

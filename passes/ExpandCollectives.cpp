@@ -1,15 +1,16 @@
 //===- ExpandCollectives.cpp - subgroup and block ops to what targets have ----------------===//
 //
-// Purpose: turns the subgroup and block ops of a kernel into the few that every backend lowers, and its conveniences among
-// the index ops into their definitions.
+// Purpose: turns the subgroup and block ops of a kernel into the few that every backend lowers, and its conveniences
+// among the index ops into their definitions.
 //
 // Input invariant: a verified module; helper functions are inlined; collective ops stand in uniform control flow.
 //
 // Output invariant:
 // - gone: subgroup.reduce, reduce_all, scans and segmented ops, but for those of i32 that the target has (reduce_all,
-//   inclusive_scan, exclusive_scan of a whole subgroup), and, where lanes stand in rows (amdgcn), reduce, reduce_all and
-//   inclusive_scan by a kind of tiles that are whole, of scans those of a row or more; broadcast_first, elect, size,
-//   log2_size, subgroup_id, num_subgroups, rotate, ballot_first_n, bitonic_sort, bitonic_sort_kv; global_thread_id, block_dim;
+//   inclusive_scan, exclusive_scan of a whole subgroup), and, where lanes stand in rows (amdgcn), reduce, reduce_all
+//   and inclusive_scan by a kind of tiles that are whole, of scans those of a row or more; broadcast_first, elect,
+//   size, log2_size, subgroup_id, num_subgroups, rotate, ballot_first_n, bitonic_sort, bitonic_sort_kv;
+//   global_thread_id, block_dim;
 // - match_any and match_all of an i32 or i64, all_equal of an i1 and the own lane's lanemask as an i32 remain on chips
 //   that have them, else are gone;
 // - thread_id remains only along dimensions of more than one thread;
@@ -18,8 +19,8 @@
 // - constant lanes, offsets and masks are literals below the tile's or subgroup's size, offsets and masks above 0;
 //   shuffle has a varying lane (of a constant lane, without members, it is broadcast);
 // - a wider tile is shared.alloc, store, block.sync and load;
-// - gone: block.elect, broadcast, reduce, reduce_all and scans; block.sync_all, sync_any and sync_count, but in blocks of
-//   several subgroups on chips that have them;
+// - gone: block.elect, broadcast, reduce, reduce_all and scans; block.sync_all, sync_any and sync_count, but in blocks
+//   of several subgroups on chips that have them;
 // - a tile never straddles the block's end; shared arrays fit the chip.
 //
 //===----------------------------------------------------------------------===//
@@ -376,9 +377,9 @@ LogicalResult Expander::expandWide(Operation *op, int32_t lanes) {
     return failure();
   if (remarks)
     op->emitRemark() << "'" << op->getName() << "' op tile of " << lanes << " lanes exceeds the subgroup of "
-                     << shape.subgroupSize << " on " << target.str() << ": carried out through shared memory, barriers: "
-                     << staging.numSyncs - syncsBefore << ", further bytes: "
-                     << staging.bytes - bytesBefore;
+                     << shape.subgroupSize << " on " << target.str()
+                     << ": carried out through shared memory, barriers: " << staging.numSyncs - syncsBefore
+                     << ", further bytes: " << staging.bytes - bytesBefore;
   op->replaceAllUsesWith(values);
   op->erase();
   return success();

@@ -1,9 +1,9 @@
 //===- ExpandThread.cpp - ops of single threads that a target lacks ---------------------===//
 //
 // Purpose: writes a thread's own ops with what every target has. Packed predicates become selects and bit tests. Where
-// the target has no asynchronous copies, a copy becomes loads and stores in the place where it starts; commits and waits
-// have nothing left to do. What a target documents to do nothing (prints and asserts on AMD's chips and on Vulkan, pauses
-// on Vulkan) is left out.
+// the target has no asynchronous copies, a copy becomes loads and stores in the place where it starts; commits and
+// waits have nothing left to do. What a target documents to do nothing (prints and asserts on AMD's chips and on
+// Vulkan, pauses on Vulkan) is left out.
 //
 //   %w = qd.pack_bits %a, %b : i32
 // becomes
@@ -152,8 +152,8 @@ private:
 };
 } // namespace
 
-/// Several elements that are loaded under one predicate stand under one branch where `branches`, which leaves loads that a
-/// backend can join.
+/// Several elements that are loaded under one predicate stand under one branch where `branches`, which leaves loads
+/// that a backend can join.
 static SmallVector<Value> createLoads(OpBuilder &b, AsyncCopyOp op, bool branches) {
   Location loc = op.getLoc();
   Type element = op.getTarget().getType().getElementType();

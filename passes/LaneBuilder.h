@@ -138,8 +138,9 @@ struct LaneBuilder {
     });
   }
   template <typename Lane> Values broadcast(mlir::ValueRange values, Lane lane, int32_t lanes) const {
-    return each(values,
-                [&](mlir::Value value) { return BroadcastOp::create(b, loc, value, lane, shape.getTileClause(lanes)); });
+    return each(values, [&](mlir::Value value) {
+      return BroadcastOp::create(b, loc, value, lane, shape.getTileClause(lanes));
+    });
   }
   Values shuffle(mlir::ValueRange values, mlir::Value lane, int32_t lanes) const {
     return each(values,

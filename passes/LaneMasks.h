@@ -43,8 +43,8 @@ Values buildAllEqual(const LaneBuilder &at, const Target &target, AllEqualOp op,
 Values buildMatchAny(const LaneBuilder &at, const Target &target, MatchAnyOp op, int32_t lanes);
 Values buildMatchAll(const LaneBuilder &at, const Target &target, MatchAllOp op, int32_t lanes);
 
-/// The lanes of the subgroup with the same i32, of which only the `bits` low bits may be set, in a word of the subgroup's
-/// size; bits of lanes that do not exist are undefined.
+/// The lanes of the subgroup with the same i32, of which only the `bits` low bits may be set, in a word of the
+/// subgroup's size; bits of lanes that do not exist are undefined.
 mlir::Value buildMatchLowBits(const LaneBuilder &at, mlir::Value number, unsigned bits);
 
 /// Whether two scalars are equal: floats by value.

@@ -103,8 +103,8 @@ inline Bool constant(const Place &at, bool value) {
 }
 inline Bool operator!(Bool a) { return {a.at, a.at->make<mlir::arith::XOrIOp>(a.v, constant(*a.at, true).v)}; }
 
-/// a*b + c. In f32 it is rounded once, on every target; in f64 the product is rounded too: where a device does not fuse,
-/// that would cost too much.
+/// a*b + c. In f32 it is rounded once, on every target; in f64 the product is rounded too: where a device does not
+/// fuse, that would cost too much.
 template <unsigned W> Real<W> multiplyAdd(Real<W> a, Real<W> b, Real<W> c) {
   if constexpr (W == 32)
     return {a.at, a.at->template make<mlir::math::FmaOp>(a.v, b.v, c.v)};

@@ -4,8 +4,8 @@
 // a polynomial.
 //
 // erfc(x) = 1 - erf(x) has as many digits everywhere: up to 1/2 it is 1 - x less x times the polynomial of erf. Beyond,
-// (1 + 2x) * exp(x^2) * erfc(x), which hardly varies, is a polynomial in (x - c) / (x + c). Its quotient by 1 + 2x comes
-// in two parts, so that the digits of the factors add up to one rounding.
+// (1 + 2x) * exp(x^2) * erfc(x), which hardly varies, is a polynomial in (x - c) / (x + c). Its quotient by 1 + 2x
+// comes in two parts, so that the digits of the factors add up to one rounding.
 //
 //===----------------------------------------------------------------------===//
 

@@ -105,8 +105,8 @@ template <unsigned W> Real<W> buildExp2(Real<W> x) {
   return limit(scale(exp2OfReduced(r), shifted, x < 0), x, W == 32 ? 128 : 1024, W == 32 ? -150 : -1075);
 }
 
-/// 2^(high + low) = (2^m)^2 * 2^r, with r within 1. The power of two comes as a factor that is applied twice: it stays a
-/// normal number until the result is infinity or zero, and only the last product is rounded.
+/// 2^(high + low) = (2^m)^2 * 2^r, with r within 1. The power of two comes as a factor that is applied twice: it stays
+/// a normal number until the result is infinity or zero, and only the last product is rounded.
 static Real<32> buildFusedExp2OfSum(Real<32> high, Real<32> low) {
   constexpr double magic = wholeMagic + 127;
   Real<32> limited = atMost(atLeast(high, -151), 129);

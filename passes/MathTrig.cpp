@@ -162,7 +162,8 @@ template <unsigned W> Real<W> buildCos(Real<W> x) {
 }
 
 template <unsigned W> Real<W> buildTan(Real<W> x) {
-  // Where n is by its rounding not the nearest integer, the tangent is above 1, and its error weighs twice in the quotient.
+  // Where n is by its rounding not the nearest integer, the tangent is above 1, and its error weighs twice in the
+  // quotient.
   auto [r, low, n] = reduceAngle(x, W == 32 ? 1600 : nearLimit<W>);
   Real<W> z = r * r;
   // The derivative of the tangent is 1 + z and more.

@@ -109,7 +109,8 @@ void Ranker::sumManyColumns(Value lane, Value isActive) {
       Value next = step(number, sum.front());
       scf::YieldOp::create(i.b, i.loc, next);
     };
-    return scf::ForOp::create(i.b, i.loc, i.constant(0, i.i32), i.constant(end, i.i32), i.constant(1, i.i32), from, body)
+    return scf::ForOp::create(i.b, i.loc, i.constant(0, i.i32), i.constant(end, i.i32), i.constant(1, i.i32), from,
+                              body)
         .getResult(0);
   };
   auto place = [&](Value word, Value r) {

@@ -1,7 +1,7 @@
 //===- RadixHalves.cpp - counters of digits in halves of words -------------------------------===//
 //
-// Purpose: accesses of neighbouring elements of the memory of RadixRank.cpp, and the sums of its counters where each has
-// half a word: two neighbours are added up at once, as no count of the block overflows its half.
+// Purpose: accesses of neighbouring elements of the memory of RadixRank.cpp, and the sums of its counters where each
+// has half a word: two neighbours are added up at once, as no count of the block overflows its half.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,8 +12,8 @@
 //   %before = qd.load %rows[%subgroup, %d]    %r = %before + %below
 //
 // Between the barriers of one rank and the next a subgroup touches its own row alone, so that ranks in a loop need no
-// further barrier. With one key a thread, where counts fit 16 bits, a word holds two counters: those of the digits d and
-// d + 2^(bits - 1), so that sums of words are sums of both.
+// further barrier. With one key a thread, where counts fit 16 bits, a word holds two counters: those of the digits d
+// and d + 2^(bits - 1), so that sums of words are sums of both.
 //
 // With several keys a thread a counter is half a word of its own, where the target has accesses to such: what travels
 // through the row then is as short.
@@ -44,7 +44,8 @@ namespace qd {
 
 using Predicate = arith::CmpIPredicate;
 
-/// What counters may take of a chip's shared memory, where that has more: Vulkan devices may have no more than twice that.
+/// What counters may take of a chip's shared memory, where that has more: Vulkan devices may have no more than twice
+/// that.
 static constexpr int64_t maxRowBytes = 16 * 1024;
 /// Repeated steps are loops where there would be more of them than this.
 static constexpr int32_t maxUnrolled = 16;

@@ -120,7 +120,8 @@ Value Redux::reduceFloat(Kind kind, Value value) {
   Value isNaN = arith::CmpFOp::create(at.b, at.loc, arith::CmpFPredicate::UNO, value, value);
   Value key = arith::SelectOp::create(at.b, at.loc, isNaN, nanKey, flip(bitcast(value, word)));
   Value best = reduce(isMax(kind) ? Kind::maxsi : Kind::minsi, key);
-  Value nan = arith::ConstantOp::create(at.b, at.loc, at.b.getFloatAttr(type, APFloat::getNaN(type.getFloatSemantics())));
+  Value nan =
+      arith::ConstantOp::create(at.b, at.loc, at.b.getFloatAttr(type, APFloat::getNaN(type.getFloatSemantics())));
   Value onlyNaN = at.compare(Predicate::eq, best, nanKey);
   return arith::SelectOp::create(at.b, at.loc, onlyNaN, nan, bitcast(flip(best), type));
 }

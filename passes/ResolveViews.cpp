@@ -80,7 +80,8 @@ private:
   LogicalResult resolve(ReinterpretOp op);
   LogicalResult refuse(Operation *op);
   void replace(SizeOp op);
-  template <typename Op> void access(Op op, MutableOperandRange array, MutableOperandRange indices, StringAttr literals);
+  template <typename Op>
+  void access(Op op, MutableOperandRange array, MutableOperandRange indices, StringAttr literals);
   void splitLoad(LoadOp op, const Part &part);
   void splitStore(StoreOp op, const Part &part);
   Value flatten(BlockArgument root, Type scalar);

@@ -93,8 +93,8 @@ Values buildBothScans(const LaneBuilder &builder, const Combiner &combiner, Valu
   return buildSteps(builder, combiner, values, builder.lane(lanes), lanes, &exclusive);
 }
 
-/// Below a row no move stops at a group's edge. Whole are those scans whose lowering weighs what was moved, masks it with
-/// a constant of the lane, where zeros change nothing, or takes the sum of the lower group off a row's.
+/// Below a row no move stops at a group's edge. Whole are those scans whose lowering weighs what was moved, masks it
+/// with a constant of the lane, where zeros change nothing, or takes the sum of the lower group off a row's.
 static bool hasRowScan(const BlockShape &shape, const Combiner &combiner, ValueRange values, int32_t lanes) {
   if (!hasRowKind(shape, combiner, values, lanes))
     return false;

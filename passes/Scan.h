@@ -16,15 +16,16 @@ namespace qd {
 Values buildInclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes);
 Values buildExclusiveScan(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes);
 
-/// Whether the exclusive scan comes from the steps of the inclusive one more cheaply than by another move between lanes.
+/// Whether the exclusive scan comes from the steps of the inclusive one more cheaply than by another move between
+/// lanes.
 bool takesBothScans(const LaneBuilder &builder, const Combiner &combiner, mlir::ValueRange values);
 
 /// The inclusive scan, and with it the exclusive one, of lanes other than the group's first, which hold anything.
 Values buildBothScans(const LaneBuilder &builder, const Combiner &combiner, Values values, int32_t lanes,
                       Values &exclusive);
 
-/// For an exclusive scan of the block, what lanes with nothing below them in their group combine with the carry: a neutral
-/// value, or the identity in the first thread, whose carry is neutral.
+/// For an exclusive scan of the block, what lanes with nothing below them in their group combine with the carry: a
+/// neutral value, or the identity in the first thread, whose carry is neutral.
 Values buildNothing(const LaneBuilder &builder, const Combiner &combiner, mlir::Type type);
 
 /// Where the segments of each group begin, from one ballot.
@@ -59,8 +60,8 @@ Values buildSegmentedReduceAll(const LaneBuilder &builder, const Combiner &combi
                                int32_t lanes);
 
 /// The exclusive scan that belongs to an inclusive one; lanes with nothing `below` hold the identity.
-Values buildExclusive(const LaneBuilder &builder, const Combiner &combiner, mlir::ValueRange own, mlir::ValueRange inclusive,
-                      mlir::Value below, int32_t lanes);
+Values buildExclusive(const LaneBuilder &builder, const Combiner &combiner, mlir::ValueRange own,
+                      mlir::ValueRange inclusive, mlir::Value below, int32_t lanes);
 
 } // namespace qd
 

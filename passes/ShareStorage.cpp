@@ -331,6 +331,8 @@ void ShareStoragePass::runOnModule() {
     shareStorage(kernel, target);
 }
 
-std::unique_ptr<Pass> createShareStoragePass(const Target &target) { return std::make_unique<ShareStoragePass>(target); }
+std::unique_ptr<Pass> createShareStoragePass(const Target &target) {
+  return std::make_unique<ShareStoragePass>(target);
+}
 
 } // namespace qd

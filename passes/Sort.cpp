@@ -73,7 +73,8 @@ private:
 class Sorter {
 public:
   Sorter(const LaneBuilder &at, const SortOrder &order, int32_t lanes, Exchange exchange)
-      : at(at), i(at), shape(at.shape), order(order), layout(order, /*comparesWhole=*/at.shape.rowLanes != 0), lanes(lanes), exchange(exchange) {}
+      : at(at), i(at), shape(at.shape), order(order), layout(order, /*comparesWhole=*/at.shape.rowLanes != 0),
+        lanes(lanes), exchange(exchange) {}
 
   Values sort();
   /// Keys of one bit: as many lanes as there are smaller keys hold one of these.

@@ -34,8 +34,8 @@ private:
 using Exchange = llvm::function_ref<Values(mlir::ValueRange words, int32_t mask, mlir::Value hasPartner)>;
 
 /// The sorted key, and the sorted value where there is one, of each aligned group of `lanes` lanes, of which the
-/// block's last may be partial. Masks below the subgroup's size are shuffles; `exchange` carries out others. Empty where
-/// that failed.
+/// block's last may be partial. Masks below the subgroup's size are shuffles; `exchange` carries out others. Empty
+/// where that failed.
 Values buildSort(const LaneBuilder &builder, const SortOrder &order, int32_t lanes, Exchange exchange = nullptr);
 
 } // namespace qd

@@ -120,8 +120,8 @@ bool Staging::isOfAll(SharedAllocOp array) const {
          });
 }
 
-/// An array that is read no more and not among those taken: one of the kernel's own, or a new one, where there are fewer
-/// than `needed` or twice as many as that take turns. Null where there is none without a barrier or more memory.
+/// An array that is read no more and not among those taken: one of the kernel's own, or a new one, where there are
+/// fewer than `needed` or twice as many as that take turns. Null where there is none without a barrier or more memory.
 SharedAllocOp Staging::find(OpBuilder &builder, Location loc, SharedType type, size_t needed, ValueRange taken) {
   if (state.all)
     return {};
@@ -222,7 +222,8 @@ bool Staging::hasRoom(TypeRange elements, int64_t count) const {
 
 Values Staging::findRows(Type element, int32_t rows, int32_t length) const {
   for (const Rows &made : allRows)
-    if (made.rows == rows && made.length == length && cast<SharedType>(made.array.getType()).getElementType() == element)
+    if (made.rows == rows && made.length == length &&
+        cast<SharedType>(made.array.getType()).getElementType() == element)
       return made.array;
   return {};
 }

@@ -69,8 +69,8 @@ public:
   /// The same, made where there is none. Nothing, diagnosed at `user`, where there is no room.
   Values acquireRows(const LaneBuilder &at, mlir::Operation *user, mlir::Type element, int32_t rows, int32_t length);
 
-  /// Shared memory to go without a barrier or a turn for. Vulkan's devices differ, and a kernel that needs more than one
-  /// has does not run there: what is not needed stays within what they commonly have.
+  /// Shared memory to go without a barrier or a turn for. Vulkan's devices differ, and a kernel that needs more than
+  /// one has does not run there: what is not needed stays within what they commonly have.
   int64_t getCertainBytes() const;
 
   /// Whether arrays of `count` elements of each type are there or can be made within that.

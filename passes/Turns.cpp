@@ -7,7 +7,8 @@
 //   %r = scf.for %i = ... iter_args(%turn = false) -> i1 {
 //     %start = arith.select %turn, COUNT, 0   %next = arith.xori %turn, true   ...   scf.yield %next }
 //
-// What reaches placeholders an even number of times whichever way it goes, and branches that do so alike, carry nothing.
+// What reaches placeholders an even number of times whichever way it goes, and branches that do so alike, carry
+// nothing.
 //
 //===----------------------------------------------------------------------===//
 

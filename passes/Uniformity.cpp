@@ -246,7 +246,8 @@ static SmallVector<Value> getInfluences(Value value) {
     if (value == loop.getInductionVar())
       addFor(loop);
     else
-      influences = {loop.getInitArgs()[argument.getArgNumber() - 1], loop.getYieldedValues()[argument.getArgNumber() - 1]};
+      influences = {loop.getInitArgs()[argument.getArgNumber() - 1],
+                    loop.getYieldedValues()[argument.getArgNumber() - 1]};
   } else if (auto loop = dyn_cast<scf::WhileOp>(parent)) {
     if (argument.getOwner() == loop.getBeforeBody())
       influences = {loop.getInits()[argument.getArgNumber()], loop.getYieldOp().getOperand(argument.getArgNumber())};

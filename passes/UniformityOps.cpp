@@ -303,8 +303,8 @@ UniformityAnalysis::State UniformityAnalysis::getResultState(OpResult result) co
   Operation *op = result.getOwner();
   if (isa<QDDialect>(op->getDialect()))
     return TypeSwitch<Operation *, State>(op)
-        .Case<BlockIdOp, BlockDimOp, GridDimOp, SubgroupSizeOp, Log2SizeOp, NumSubgroupsOp, SharedAllocOp, PrivateAllocOp, ConstantGetOp>(
-            [](auto) { return State(); })
+        .Case<BlockIdOp, BlockDimOp, GridDimOp, SubgroupSizeOp, Log2SizeOp, NumSubgroupsOp, SharedAllocOp,
+              PrivateAllocOp, ConstantGetOp>([](auto) { return State(); })
         .Case<ThreadIdOp, ThreadIndexOp, GlobalThreadIdOp, LaneIdOp>([&](auto) { return getIndexState(op); })
         .Case([&](SubgroupIdOp) {
           return groupsSpanSubgroups() ? varying : State{Divergence::Uniform, Divergence::Varying};
@@ -340,8 +340,8 @@ UniformityAnalysis::State UniformityAnalysis::getResultState(OpResult result) co
     return getCompareState(op);
   // A division rounds towards zero: only where the index cannot be negative does it round like a shift.
   bool isFloor = isa<arith::ShRUIOp, arith::ShRSIOp, arith::AndIOp, arith::DivUIOp>(op) ||
-                 (isa<arith::DivSIOp>(op) &&
-                  isa_and_nonnull<ThreadIndexOp, ThreadIdOp, LaneIdOp>(stripExtensions(op->getOperand(0)).getDefiningOp()));
+                 (isa<arith::DivSIOp>(op) && isa_and_nonnull<ThreadIndexOp, ThreadIdOp, LaneIdOp>(
+                                                 stripExtensions(op->getOperand(0)).getDefiningOp()));
   if (isFloor && isLanePattern(op->getOperand(0)) && dropsLane(op, getAlignment()))
     joined.subgroup = Divergence::Uniform;
   // Neither pure nor known: a call, or memory.

@@ -1,7 +1,8 @@
 // The .qdb bundle: LLVM OffloadBinary blobs, one entry each, concatenated at 8-byte steps. One entry a
 // variant (target and chip or subgroup size), and one with triple "qir" for the QIR they came from.
 //
-// Each entry carries a checksum of all its bytes. parseBundle accepts any bytes; every offset and size in what it returns lies inside them.
+// Each entry carries a checksum of all its bytes. parseBundle accepts any bytes; every offset and size in what it
+// returns lies inside them.
 #ifndef QD_RUNTIME_BUNDLE_H
 #define QD_RUNTIME_BUNDLE_H
 
@@ -44,7 +45,8 @@ inline constexpr std::string_view qirTriple = "qir";
 /// What "qdb.version" is in entries that this runtime reads.
 inline constexpr std::string_view bundleVersion = "2";
 
-/// Whether the bytes are meant as a bundle: they, or the few that there are, begin as one does, or the file is named so.
+/// Whether the bytes are meant as a bundle: they, or the few that there are, begin as one does, or the file is named
+/// so.
 bool isBundle(const uint8_t *bytes, size_t size, std::string_view name);
 
 Expected<Bundle> parseBundle(const uint8_t *bytes, size_t size);

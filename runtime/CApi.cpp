@@ -91,7 +91,8 @@ bool isOpen(const DeviceState &device) {
   bool isHost = device.properties.isHostMemory && device.properties.takesPointers;
   if (isHost || device.forks == countForks())
     return true;
-  report(QDRT_INVALID, text("device '", device.properties.name, "' was opened before this process was forked, expected one "
+  report(QDRT_INVALID, text("device '", device.properties.name,
+                            "' was opened before this process was forked, expected one "
                             "that this process opened"));
   return false;
 }

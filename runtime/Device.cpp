@@ -45,7 +45,8 @@ std::vector<std::string> kernelNames(const Interface &interface) {
 
 std::string otherDevice(const Identity *found, const Identity *expected) {
   auto name = [](const Identity *identity) { return identity ? std::string_view(identity->label) : "no device"; };
-  return text(name(found) == name(expected) ? "another opening of " : "", name(found), ", expected one of ", name(expected));
+  return text(name(found) == name(expected) ? "another opening of " : "", name(found), ", expected one of ",
+              name(expected));
 }
 
 Error Buffer::checkRange(const char *what, size_t bytes, size_t offset) const {
@@ -176,8 +177,8 @@ Error checkArguments(const Kernel &kernel, const std::vector<Argument> &argument
       // Bits that a type has not would be cut off by one device and not by the other.
       size_t bits = argument.type.scalar == ScalarType::I1 ? 1 : 8 * argument.type.bytes();
       if (bits < 64 && argument.bits >> bits)
-        return refuse(where, " is of ", elementName(parameter.type), ", got ", argument.bits, ", which has more than ", bits,
-                      bits == 1 ? " bit" : " bits");
+        return refuse(where, " is of ", elementName(parameter.type), ", got ", argument.bits, ", which has more than ",
+                      bits, bits == 1 ? " bit" : " bits");
       continue;
     }
     if (argument.rank != parameter.rank)
@@ -380,8 +381,8 @@ Expected<Variant> variantFor(const Program &program, const VariantRequest &reque
       return fail("'", program.name, "' holds no QIR, which other block sizes ",
                   request.options.bind.empty() ? "" : "and bound arguments ", "are compiled from");
     why = asIs ? text(variant.message(), "; so its QIR must be compiled")
-               : text("other block sizes ", request.options.bind.empty() ? "" : "and bound arguments ", "than those of '",
-                      program.name, "' must be compiled");
+               : text("other block sizes ", request.options.bind.empty() ? "" : "and bound arguments ",
+                      "than those of '", program.name, "' must be compiled");
     qir = &bundle.qir;
   }
   auto compiler = Compiler::get();

@@ -10,8 +10,8 @@
 
 namespace qd::rt {
 
-/// Status codes are 0 for success. Handles are opaque pointers, addresses of device memory 64-bit numbers. An open device
-/// has its own, which is what its objects are told by.
+/// Status codes are 0 for success. Handles are opaque pointers, addresses of device memory 64-bit numbers. An open
+/// device has its own, which is what its objects are told by.
 struct Driver : Identity {
   using Address = uint64_t;
 

@@ -194,7 +194,8 @@ DeviceResult openHip(std::optional<unsigned> index, const DeviceOptions &options
   auto facts = factsOf(*hip, static_cast<int>(number));
   if (!facts)
     return facts.error();
-  if (uint32_t asked = options.subgroupSize; asked && facts->lanes && asked != facts->lanes && asked != facts->mostLanes())
+  if (uint32_t asked = options.subgroupSize;
+      asked && facts->lanes && asked != facts->lanes && asked != facts->mostLanes())
     return fail(name, " has subgroups of ", facts->lanes,
                 facts->lanes < facts->mostLanes() ? text(" or ", facts->mostLanes()) : "", ", not ", asked);
 
@@ -215,7 +216,8 @@ DeviceResult openHip(std::optional<unsigned> index, const DeviceOptions &options
   properties.limits = facts->limits;
   uint32_t lanes = options.subgroupSize;
   return std::unique_ptr<Device>(new DriverDevice(
-      std::move(properties), std::move(driver), [chip, lanes](const Bundle &bundle) { return matchHip(bundle, chip, lanes); }, options));
+      std::move(properties), std::move(driver),
+      [chip, lanes](const Bundle &bundle) { return matchHip(bundle, chip, lanes); }, options));
 }
 
 std::vector<DeviceEntry> listHip() {

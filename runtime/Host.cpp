@@ -1,5 +1,6 @@
 // The devices of the compiler library: cpu, interp and sim. They take QIR, so a bundle must hold its own.
-// Streams carry work out before they return. Buffers are host memory: the device's own, or the caller's where it is wrapped.
+// Streams carry work out before they return. Buffers are host memory: the device's own, or the caller's where it is
+// wrapped.
 #include "runtime/Backends.h"
 #include "runtime/Compiler.h"
 #include "runtime/Stream.h"

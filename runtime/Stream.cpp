@@ -28,7 +28,8 @@ Error Launch::change(Grid newGrid, std::vector<Argument> newArguments) {
 
 Error Launch::setArgument(size_t index, const Argument &argument) {
   if (index >= arguments.size())
-    return refuse("kernel '", launchedKernel.name, "' takes ", arguments.size(), " arguments, got one at position ", index);
+    return refuse("kernel '", launchedKernel.name, "' takes ", arguments.size(), " arguments, got one at position ",
+                  index);
   std::vector<Argument> changed = arguments;
   changed[index] = argument;
   return change(grid, std::move(changed));
@@ -136,7 +137,8 @@ Graph::~Graph() {
 
 Error Graph::add(const Operation &operation, const Identity *owner) {
   if (owner != identity)
-    return refuse(operation.launch ? "the launch" : "the buffer", " is of ", otherDevice(owner, identity), ", the graph's");
+    return refuse(operation.launch ? "the launch" : "the buffer", " is of ", otherDevice(owner, identity),
+                  ", the graph's");
   if (isRecorded)
     return refuse("the graph was launched: nothing can be added to it");
   operations.push_back(operation);

@@ -7,15 +7,16 @@
  * another kind is found out and is such an error.
  *
  * Ownership. A handle is freed by the function that its type names; freeing null is allowed. An object that others were
- * made of or bound to (a device, a module, a buffer, a prepared launch) lives until these are freed too, so the order of
- * freeing does not matter; its handle ends at once. Strings and bytes that a caller hands in are read during the call and never
- * kept; what a function returns belongs to the object that it is asked of and lives as long.
+ * made of or bound to (a device, a module, a buffer, a prepared launch) lives until these are freed too, so the order
+ * of freeing does not matter; its handle ends at once. Strings and bytes that a caller hands in are read during the
+ * call and never kept; what a function returns belongs to the object that it is asked of and lives as long.
  *
  * Threads. Every function may be called by many threads at once. An object is used by one thread at a time, and no
  * thread frees what another is using; threads may use different objects of one device at the same time.
- * After fork the child may use what the parent made of cpu, interp and sim devices. Using other devices of the parent is
- * an error there. New ones may be opened there as far as drivers allow it; Mesa's software device for Vulkan does, but where
- * the parent has one open too, the child ends by _exit: at exit, Mesa waits for threads that only the parent has.
+ * After fork the child may use what the parent made of cpu, interp and sim devices. Using other devices of the parent
+ * is an error there. New ones may be opened there as far as drivers allow it; Mesa's software device for Vulkan does,
+ * but where the parent has one open too, the child ends by _exit: at exit, Mesa waits for threads that only the parent
+ * has.
  *
  * Units: bytes, elements, threads or lanes where so named; time in seconds. Strings are UTF-8 and end in NUL.
  *
@@ -44,8 +45,8 @@ QDRT_API uint32_t qdrtApiVersion(void);
 
 typedef enum qdrtStatus {
   QDRT_OK = 0,
-  QDRT_INVALID = 1, /* what the caller handed in: a handle, an object of another device, an argument, a size, options, or a
-                       call that the object's state does not allow */
+  QDRT_INVALID = 1, /* what the caller handed in: a handle, an object of another device, an argument, a size, options,
+                       or a call that the object's state does not allow */
   QDRT_FAILED = 2   /* what the caller could not know: no such device, no memory, a program that does not compile, a
                        kernel that failed, and whatever a driver says */
 } qdrtStatus;
@@ -77,33 +78,37 @@ typedef struct qdrtDeviceOptions {
   uint32_t optLevel;     /* 0 to 3, for programs that are compiled when they are loaded */
   uint32_t threads;      /* of the cpu device; 0 for one a processor */
   const char *checks;    /* of interp, by commas: as `qdc-run --check`; null for its default set */
-  const char *blocks;    /* block sizes of resizable kernels in threads, "sum=128,scan=32x8"; null for the kernels' own */
-  const char *bind;      /* scalar arguments that are constants, "n=1024,KERNEL.scale=0.5"; a name alone is of every kernel
-                            that has it. Bound arguments leave the interface: launches do not pass them */
-  uint32_t launchTimeLimit; /* milliseconds by the clock that a launch may take on cpu, interp and sim; 0 for no limit */
-  uint32_t isolate;      /* non-zero makes code in a child process (the program qdc): what would end this one is an error of
-                            qdrtModuleLoad. For cpu, interp and sim, and where the compiler is needed for others */
-  uint32_t compileTimeLimit;   /* milliseconds by the clock that making a module's code may take; 0 for no limit. Implies
-                                  isolate */
+  const char *blocks;    /* block sizes of resizable kernels in threads, "sum=128,scan=32x8"; null for the kernels'
+                            own */
+  const char *bind;      /* scalar arguments that are constants, "n=1024,KERNEL.scale=0.5"; a name alone is of every
+                            kernel that has it. Bound arguments leave the interface: launches do not pass them */
+  uint32_t launchTimeLimit; /* milliseconds by the clock that a launch may take on cpu, interp and sim; 0 for no
+                               limit */
+  uint32_t isolate;      /* non-zero makes code in a child process (the program qdc): what would end this one is an
+                            error of qdrtModuleLoad. For cpu, interp and sim, and where the compiler is needed for
+                            others */
+  uint32_t compileTimeLimit;   /* milliseconds by the clock that making a module's code may take; 0 for no limit.
+                                  Implies isolate */
   uint32_t compileMemoryLimit; /* MiB that it may take; 0 for no limit. Implies isolate */
-  /* Asked about twenty times a second by the thread that launches, while a kernel runs on cpu, interp or sim: non-zero ends
-   * the launch. Null for never. It gets `interruptContext`, uses nothing of the device, and returns. */
+  /* Asked about twenty times a second by the thread that launches, while a kernel runs on cpu, interp or sim: non-zero
+   * ends the launch. Null for never. It gets `interruptContext`, uses nothing of the device, and returns. */
   int (*interrupt)(void *interruptContext);
   void *interruptContext; /* of `interrupt`; valid until the device and all that was made of it are freed */
 } qdrtDeviceOptions;
-/* A launch that `launchTimeLimit` or `interrupt` ends is QDRT_FAILED and leaves its buffers in between, inside blocks as well.
- * Other devices end no launch: they do not ask `interrupt`, and opening them with a `launchTimeLimit` is QDRT_INVALID. */
+/* A launch that `launchTimeLimit` or `interrupt` ends is QDRT_FAILED and leaves its buffers in between, inside blocks
+ * as well. Other devices end no launch: they do not ask `interrupt`, and opening them with a `launchTimeLimit` is
+ * QDRT_INVALID. */
 
 /* Fills in the defaults; `structSize` is the caller's sizeof. */
 QDRT_API void qdrtInitDeviceOptionsSized(qdrtDeviceOptions *options, uint32_t structSize);
 #define qdrtInitDeviceOptions(options) qdrtInitDeviceOptionsSized(options, (uint32_t)sizeof(qdrtDeviceOptions))
 
-/* Opens a device. A name of no such form and options out of their bounds are QDRT_INVALID; what the machine, its drivers and
- * the compiler do not have is QDRT_FAILED: a device, a chip, a subgroup size, a check.
- * Names are "cpu", "interp", "sim:CHIP" ("sim:sm_90", "sim:gfx942"), "cuda", "hip" and "vulkan", the last three with ":N"
- * for other than the default device, and null or "best" for the first that is present of an NVIDIA GPU, an AMD GPU,
- * another GPU by Vulkan, cpu, Vulkan on a processor. `options` may be null. Freed with qdrtDeviceClose. A device may
- * be opened many times, and many devices at once.
+/* Opens a device. A name of no such form and options out of their bounds are QDRT_INVALID; what the machine, its
+ * drivers and the compiler do not have is QDRT_FAILED: a device, a chip, a subgroup size, a check.
+ * Names are "cpu", "interp", "sim:CHIP" ("sim:sm_90", "sim:gfx942"), "cuda", "hip" and "vulkan", the last three with
+ * ":N" for other than the default device, and null or "best" for the first that is present of an NVIDIA GPU, an AMD
+ * GPU, another GPU by Vulkan, cpu, Vulkan on a processor. `options` may be null. Freed with qdrtDeviceClose. A device
+ * may be opened many times, and many devices at once.
  * On CUDA it shares the device's primary context with the process's other CUDA code. */
 QDRT_API qdrtStatus qdrtDeviceOpen(const char *name, const qdrtDeviceOptions *options, qdrtDevice *device);
 /* Ends the use of a device: what was made of it can still be freed and asked for what needs no device (sizes, names,
@@ -118,7 +123,8 @@ typedef struct qdrtDeviceProperties {
   uint32_t largestSubgroupSize;
   const char *name;              /* "cuda:0" */
   const char *description;       /* one line */
-  const char *target;            /* what the compiler makes for it, "nvptx:sm_90"; "" for host devices, which take QIR */
+  const char *target;            /* what the compiler makes for it, "nvptx:sm_90"; "" for host devices, which take
+                                    QIR */
   uint32_t multiprocessors;      /* threads of the cpu device */
   uint32_t maxBlockThreads;
   uint64_t maxGrid[3];           /* blocks in x, y and z */
@@ -139,8 +145,8 @@ QDRT_API void *qdrtDeviceContext(qdrtDevice device);
 
 /* ---- buffers ------------------------------------------------------------------------------------ */
 
-/* Calls in this section that reach memory begin after all work that was given to streams of the device (see qdrtStreamWrap
- * for those of others), and have finished on return. */
+/* Calls in this section that reach memory begin after all work that was given to streams of the device (see
+ * qdrtStreamWrap for those of others), and have finished on return. */
 
 typedef struct qdrtBuffer_ *qdrtBuffer;
 
@@ -173,8 +179,8 @@ QDRT_API qdrtStatus qdrtBufferCopy(qdrtBuffer target, uint64_t targetOffset, qdr
 typedef struct qdrtModule_ *qdrtModule;
 typedef struct qdrtKernel_ *qdrtKernel;
 
-/* Loads `size` bytes of a bundle (.qdb), or of QIR text or bytecode, which the compiler library compiles for the device.
- * `name` stands for them in messages (a file name; null for "<memory>"). A program that does not compile is
+/* Loads `size` bytes of a bundle (.qdb), or of QIR text or bytecode, which the compiler library compiles for the
+ * device. `name` stands for them in messages (a file name; null for "<memory>"). A program that does not compile is
  * QDRT_FAILED, and the error's text holds the compiler's diagnostics. Freed with qdrtModuleFree. */
 QDRT_API qdrtStatus qdrtModuleLoad(qdrtDevice device, const void *data, size_t size, const char *name,
                                    qdrtModule *module);
@@ -190,8 +196,8 @@ QDRT_API const char *qdrtModuleKernelName(qdrtModule module, size_t index);
 /* A kernel by its name. The handle belongs to the module, is never freed, and ends with the module's. */
 QDRT_API qdrtStatus qdrtModuleGetKernel(qdrtModule module, const char *name, qdrtKernel *kernel);
 
-/* How many blocks of a kernel run at the same time: `blocks` on each of `multiprocessors`. QDRT_FAILED on devices that do
- * not tell. Either pointer may be null. */
+/* How many blocks of a kernel run at the same time: `blocks` on each of `multiprocessors`. QDRT_FAILED on devices that
+ * do not tell. Either pointer may be null. */
 QDRT_API qdrtStatus qdrtKernelOccupancy(qdrtKernel kernel, uint64_t *blocks, uint64_t *multiprocessors);
 
 /* ---- launches ----------------------------------------------------------------------------------- */
@@ -224,7 +230,8 @@ typedef struct qdrtArgument {
   int64_t extents[3];  /* elements by dimension, rows first; they stand row by row without gaps */
   uint64_t bits;       /* a scalar's bits; those above its type's are 0: see qdrtScalar functions below */
   qdrtBuffer buffer;
-  uint64_t offset;     /* bytes; a multiple of what the parameter is aligned to, on Vulkan also of what its driver asks */
+  uint64_t offset;     /* bytes; a multiple of what the parameter is aligned to, on Vulkan also of what its driver
+                          asks */
   void *pointer;
   uint64_t reserved[2]; /* 0 */
 } qdrtArgument;
@@ -237,9 +244,9 @@ QDRT_API qdrtArgument qdrtScalarF64(double value);
 /* A buffer of one dimension from its beginning on; `type` is QDRT_I1 to QDRT_F64. */
 QDRT_API qdrtArgument qdrtArray(qdrtBuffer buffer, uint32_t type, int64_t elements);
 
-/* Runs a kernel on a grid of blocks in x, y and z, and waits for its end. Arguments in the interface's order, as many as
- * it lists; they are checked by number, kind, type, size and device before anything runs. `*seconds`, unless null, is
- * the time that the device took. Begins after all work that was given to streams of the device. */
+/* Runs a kernel on a grid of blocks in x, y and z, and waits for its end. Arguments in the interface's order, as many
+ * as it lists; they are checked by number, kind, type, size and device before anything runs. `*seconds`, unless null,
+ * is the time that the device took. Begins after all work that was given to streams of the device. */
 QDRT_API qdrtStatus qdrtLaunch(qdrtKernel kernel, const uint32_t grid[3], const qdrtArgument *arguments, size_t count,
                                double *seconds);
 
@@ -257,8 +264,8 @@ QDRT_API qdrtStatus qdrtPrepare(qdrtKernel kernel, const uint32_t grid[3], const
  * while the launch is part of a graph. On Vulkan this waits for the launches that are under way. */
 QDRT_API qdrtStatus qdrtPreparedSetArgument(qdrtPrepared prepared, size_t index, const qdrtArgument *argument);
 QDRT_API qdrtStatus qdrtPreparedSetGrid(qdrtPrepared prepared, const uint32_t grid[3]);
-/* Gives the launch to a stream of its device and does not wait; a null stream is the device's default one. A kernel that
- * fails on a GPU is reported by a later call that waits. */
+/* Gives the launch to a stream of its device and does not wait; a null stream is the device's default one. A kernel
+ * that fails on a GPU is reported by a later call that waits. */
 QDRT_API qdrtStatus qdrtPreparedLaunch(qdrtPrepared prepared, qdrtStream stream);
 QDRT_API void qdrtPreparedFree(qdrtPrepared prepared);
 
@@ -266,14 +273,14 @@ QDRT_API void qdrtPreparedFree(qdrtPrepared prepared);
 
 /* What a stream is given runs in order. Streams of CUDA and HIP devices run beside each other. Those of a Vulkan device
  * share one queue, which runs their work in the order in which it was given. cpu, interp and sim carry work out before
- * the call returns. A null stream is the device's default one: on CUDA and HIP the driver's legacy default stream. Calls
- * that have nothing else to tell the device by (qdrtStreamSynchronize, qdrtStreamQuery, ...) need a stream. */
+ * the call returns. A null stream is the device's default one: on CUDA and HIP the driver's legacy default stream.
+ * Calls that have nothing else to tell the device by (qdrtStreamSynchronize, qdrtStreamQuery, ...) need a stream. */
 
 /* A new stream. Freed with qdrtStreamFree. */
 QDRT_API qdrtStatus qdrtStreamCreate(qdrtDevice device, qdrtStream *stream);
 /* A CUstream or hipStream_t of this process (PyTorch's, CuPy's), which stays the caller's and must belong to the
- * device's context. QDRT_INVALID on other devices. Waiting for streams that do not wait for the legacy default stream is the
- * caller's: the calls of section "buffers" and qdrtLaunch do not. */
+ * device's context. QDRT_INVALID on other devices. Waiting for streams that do not wait for the legacy default stream
+ * is the caller's: the calls of section "buffers" and qdrtLaunch do not. */
 QDRT_API qdrtStatus qdrtStreamWrap(qdrtDevice device, void *native, qdrtStream *stream);
 /* Work that it was given is still carried out. */
 QDRT_API void qdrtStreamFree(qdrtStream stream);
@@ -319,8 +326,8 @@ QDRT_API qdrtStatus qdrtStreamWaitEvent(qdrtStream stream, qdrtEvent event);
 
 /* ---- graphs ------------------------------------------------------------------------------------- */
 
-/* Launches and copies that are given to a stream by one call, in the order in which they were added. The first launch of
- * a graph records it: as a CUDA or HIP graph, as Vulkan command buffers (copies with the host stand between these),
+/* Launches and copies that are given to a stream by one call, in the order in which they were added. The first launch
+ * of a graph records it: as a CUDA or HIP graph, as Vulkan command buffers (copies with the host stand between these),
  * elsewhere as it is. From then on nothing can be added. Launches and buffers that are part of a graph live as long. */
 typedef struct qdrtGraph_ *qdrtGraph;
 
@@ -328,8 +335,8 @@ typedef struct qdrtGraph_ *qdrtGraph;
 QDRT_API qdrtStatus qdrtGraphCreate(qdrtDevice device, qdrtGraph *graph);
 /* Launches of the graph that streams were given are still carried out. */
 QDRT_API void qdrtGraphFree(qdrtGraph graph);
-/* These add to the graph's end; QDRT_INVALID once it was launched. A prepared launch may be part of many graphs, or of one
- * several times, and cannot be changed as long as one of them lives. */
+/* These add to the graph's end; QDRT_INVALID once it was launched. A prepared launch may be part of many graphs, or of
+ * one several times, and cannot be changed as long as one of them lives. */
 QDRT_API qdrtStatus qdrtGraphAddLaunch(qdrtGraph graph, qdrtPrepared prepared);
 /* Memory of the host is read and written at every launch of the graph. */
 QDRT_API qdrtStatus qdrtGraphAddUpload(qdrtGraph graph, qdrtBuffer buffer, uint64_t offset, const void *data,

@@ -123,7 +123,8 @@ LogicalResult KernelEmitter::emitDivergentIf(scf::IfOp op) {
       return success();
     }
     if (flatten || known)
-      return emitArm(block, known && llvm::popcount(*known) == int(lanes) ? nullptr : armMask, op.getResults(), yielded);
+      return emitArm(block, known && llvm::popcount(*known) == int(lanes) ? nullptr : armMask, op.getResults(),
+                     yielded);
     llvm::Function *function = b.GetInsertBlock()->getParent();
     auto *start = llvm::BasicBlock::Create(context, "some", function);
     auto *merge = llvm::BasicBlock::Create(context, "skip", function);

@@ -1,9 +1,9 @@
 //===- Checks.cpp - whether the launch has to end, in loops that may not ------------------------------------------===//
 //
 // A launch whose time is up, or that its caller wants no longer, ends inside a block as well. So loops count down the
-// instructions of their rounds, all of a function's in one variable, which is a register when the code is made, and call
-// the library where it falls below zero: it leaves the worker's blocks, or returns. Loops that are known to be short
-// count as part of what is around them.
+// instructions of their rounds, all of a function's in one variable, which is a register when the code is made, and
+// call the library where it falls below zero: it leaves the worker's blocks, or returns. Loops that are known to be
+// short count as part of what is around them.
 //
 //===----------------------------------------------------------------------===//
 

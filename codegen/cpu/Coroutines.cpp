@@ -118,9 +118,9 @@ static void addTo(llvm::IRBuilder<> &b, llvm::Value *counter, uint32_t number, b
   b.CreateStore(b.CreateAdd(now, b.getInt32(number)), counter, isVolatile);
 }
 
-/// Where subgroups suspend at barriers alone, each round of resumes takes all of them from one barrier to the next. Where
-/// they also do so in loops, a barrier counts who has come, lets nobody on before all have, and then all in the order of
-/// their numbers: without that the last one to come would go on first.
+/// Where subgroups suspend at barriers alone, each round of resumes takes all of them from one barrier to the next.
+/// Where they also do so in loops, a barrier counts who has come, lets nobody on before all have, and then all in the
+/// order of their numbers: without that the last one to come would go on first.
 void KernelEmitter::emitBarrier() {
   // Within one subgroup, instruction order is all there is to wait for.
   if (!suspends)

@@ -84,7 +84,8 @@ llvm::BasicBlock *KernelEmitter::endLoop(scf::ForOp op, llvm::PHINode *variable,
   bool isConstant = matchPattern(op.getStep(), m_ConstantInt(&step));
   assert(isConstant && "the rounds of a part are counted by a step that is known");
   (void)isConstant;
-  APInt most = step.umul_sat(APInt(step.getBitWidth(), roundsOfPart)).zextOrTrunc(upper->getType()->getIntegerBitWidth());
+  APInt most =
+      step.umul_sat(APInt(step.getBitWidth(), roundsOfPart)).zextOrTrunc(upper->getType()->getIntegerBitWidth());
   llvm::Value *from = variable->getIncomingValueForBlock(part);
   llvm::Value *distance = atPart.CreateSub(upper, from);
   llvm::Value *limit =
@@ -270,7 +271,8 @@ LogicalResult KernelEmitter::emitCountedFor(scf::ForOp op) {
   llvm::PHINode *variable = loop.phiOf(lower);
   define(op.getInductionVar(), variable);
   loop.carry();
-  llvm::Value *active = isUnsigned ? b.CreateICmpULT(splat(variable), bounds) : b.CreateICmpSLT(splat(variable), bounds);
+  llvm::Value *active =
+      isUnsigned ? b.CreateICmpULT(splat(variable), bounds) : b.CreateICmpSLT(splat(variable), bounds);
   if (failed(loop.emitBody(active)))
     return failure();
   llvm::Value *next = counter.next(variable);

@@ -16,14 +16,16 @@ void KernelEmitter::emitThreadId(Value result, Dim dim, bool global) {
   bool varies = analysis.getShape(result).isVarying();
   llvm::Value *thread = frame.firstThread;
   if (varies)
-    thread = b.CreateAdd(splat(thread), lanesVector([](unsigned lane) { return lane; }, b.getInt32Ty()), "", true, true);
+    thread =
+        b.CreateAdd(splat(thread), lanesVector([](unsigned lane) { return lane; }, b.getInt32Ty()), "", true, true);
   auto constant = [&](int64_t value) { return llvm::ConstantInt::get(thread->getType(), value); };
   llvm::Value *id = b.CreateUDiv(thread, constant(position.divisor));
   if (position.divisor * position.modulus < kernel.getNumThreads())
     id = b.CreateURem(id, constant(position.modulus));
 
   llvm::Type *element = scalarType(result.getType());
-  // A launch is refused where an i32 does not number all threads. A scalar is computed in 64 bits, as a subscript needs it.
+  // A launch is refused where an i32 does not number all threads. A scalar is computed in 64 bits, as a subscript needs
+  // it.
   llvm::Type *computed = global && !varies ? b.getInt64Ty() : element;
   id = b.CreateZExt(id, varies ? vectorOf(computed) : computed);
   if (global) {

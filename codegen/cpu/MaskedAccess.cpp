@@ -1,8 +1,8 @@
 //===- MaskedAccess.cpp - accesses under a mask without instructions for them ----------------------------------===//
 //
-// Purpose: LLVM takes masked accesses that a processor lacks apart into a branch for each lane. Here consecutive elements are
-// a plain vector where all lanes are active, which is nearly always, and a loop over the active lanes otherwise; at other
-// places the lanes that are off access a place of the stack.
+// Purpose: LLVM takes masked accesses that a processor lacks apart into a branch for each lane. Here consecutive
+// elements are a plain vector where all lanes are active, which is nearly always, and a loop over the active lanes
+// otherwise; at other places the lanes that are off access a place of the stack.
 // Input: an address and a mask that is not known here. Output: the same accesses, none for a lane that is off.
 //
 //===----------------------------------------------------------------------===//
@@ -52,7 +52,8 @@ llvm::Value *KernelEmitter::loadConsecutive(const Address &address, llvm::Type *
         llvm::AllocaInst *table = createLaneTable(element);
         b.CreateStore(otherwise ? otherwise : llvm::Constant::getNullValue(type), table);
         forEachLane(active, /*isCheap=*/false, [&](llvm::Value *lane) {
-          llvm::Instruction *loaded = b.CreateAlignedLoad(element, b.CreateGEP(element, address.pointer, lane), alignment);
+          llvm::Instruction *loaded =
+              b.CreateAlignedLoad(element, b.CreateGEP(element, address.pointer, lane), alignment);
           annotate(loaded, array);
           b.CreateStore(loaded, b.CreateGEP(element, table, lane));
         });
@@ -74,7 +75,8 @@ void KernelEmitter::storeConsecutive(const Address &address, llvm::Value *vector
       [&] {
         LaneOperand table = spill(vector);
         forEachLane(active, /*isCheap=*/false, [&](llvm::Value *lane) {
-          annotate(b.CreateAlignedStore(getLane(table, lane), b.CreateGEP(element, address.pointer, lane), alignment), array);
+          annotate(b.CreateAlignedStore(getLane(table, lane), b.CreateGEP(element, address.pointer, lane), alignment),
+                   array);
         });
         b.CreateLifetimeEnd(table.table);
       });

@@ -232,7 +232,8 @@ void KernelEmitter::emitLoad(LoadOp op) {
     }
     bool isConsecutive = address.isKnown && isContiguous(address.offsets);
     if (isConsecutive && active && !hasMaskedAccess(element) && (otherwise || !getRun(constantBits(active))))
-      return define(op.getResult(), fromStorage(loadConsecutive(address, element, active, otherwise, op.getArray()), scalar));
+      return define(op.getResult(),
+                    fromStorage(loadConsecutive(address, element, active, otherwise, op.getArray()), scalar));
     bool isDiverted = !isConsecutive && active && !features.avx2;
     llvm::Instruction *loaded = emitVectorLoad(address, element, active, isDiverted ? nullptr : otherwise);
     annotate(loaded, op.getArray());
@@ -303,7 +304,8 @@ void KernelEmitter::storeVector(const Address &address, llvm::Value *vector, llv
   if (isConsecutive && active && !run && !hasMaskedAccess(element))
     return storeConsecutive(address, vector, active, array);
   if (!isConsecutive && active && !features.avx2)
-    store = b.CreateMaskedScatter(vector, divertPointers(lanePointers(address, element), active), alignment, allLanes());
+    store =
+        b.CreateMaskedScatter(vector, divertPointers(lanePointers(address, element), active), alignment, allLanes());
   else if (!isConsecutive)
     store = b.CreateMaskedScatter(vector, lanePointers(address, element), alignment, activeLanes(active));
   else if (run)
@@ -360,8 +362,8 @@ void KernelEmitter::storeValue(StoreOp op, llvm::Value *given) {
     if (isUniform) {
       storeLane(nullptr, address.pointer);
     } else {
-      // Through memory: LLVM would extract the element ahead of the branch, where no lane is active, from memory that is
-      // not the vector's.
+      // Through memory: LLVM would extract the element ahead of the branch, where no lane is active, from memory that
+      // is not the vector's.
       LaneOperand table = spill(toStorage(given ? given : getVector(value), element));
       llvm::Value *above = b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, bits(active), b.getFalse());
       llvm::Value *last = b.CreateZExt(b.CreateSub(b.getIntN(lanes, lanes - 1), above), b.getInt64Ty());

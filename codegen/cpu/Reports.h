@@ -1,7 +1,8 @@
 //===- Reports.h - what threads of a launch on the cpu device print, and what ends it early ---------------===//
 //
 // Purpose: generated code calls these. A failed assert leaves the worker's blocks by a long jump: nothing behind it
-// runs. Code in loops that may not end asks every now and then whether the launch has to (Checks.cpp), and leaves so, too.
+// runs. Code in loops that may not end asks every now and then whether the launch has to (Checks.cpp), and leaves so,
+// too.
 //
 //===----------------------------------------------------------------------===//
 

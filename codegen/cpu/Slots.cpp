@@ -69,7 +69,8 @@ void KernelEmitter::createLocalArrays() {
   llvm::BasicBlock &entry = b.GetInsertBlock()->getParent()->getEntryBlock();
   llvm::IRBuilder<> atEntry(&entry, entry.begin());
   for (const SharedStorage::Piece &piece : storage.getPieces()) {
-    llvm::AllocaInst *array = atEntry.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), std::max<uint64_t>(piece.bytes, 1)));
+    llvm::AllocaInst *array =
+        atEntry.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), std::max<uint64_t>(piece.bytes, 1)));
     array->setAlignment(llvm::Align(cpu::sharedAlignment));
     for (SharedAllocOp alloc : piece.arrays)
       localArrays[alloc] = {array, storage.getOffset(alloc)};

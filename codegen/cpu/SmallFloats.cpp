@@ -2,9 +2,9 @@
 //
 // A bf16 is its 16 bits in the emitted code. LLVM without native bf16 splits vectors of it into lanes, and the native
 // conversion flushes subnormals. Operations run in f32 and round to bf16 once more, which gives the correctly rounded
-// result: f32 has more than twice the bits. Where the exact result has more bits still (fused multiply-add, f64 and wide
-// integers), it is rounded to odd in between: then the last rounding sees on which side of a tie the exact result lies.
-// On processors that do not fuse, f32 goes by f64 in the same way; f64 is left to the C library, lane by lane.
+// result: f32 has more than twice the bits. Where the exact result has more bits still (fused multiply-add, f64 and
+// wide integers), it is rounded to odd in between: then the last rounding sees on which side of a tie the exact result
+// lies. On processors that do not fuse, f32 goes by f64 in the same way; f64 is left to the C library, lane by lane.
 //
 //===----------------------------------------------------------------------===//
 

@@ -119,7 +119,8 @@ llvm::Value *KernelEmitter::permuteWords(llvm::Value *words, llvm::Value *source
         operands.push_back(from ? b.CreateSub(wanted, b.CreateVectorSplat(16, b.getInt8(from * 4))) : wanted);
         if (from)
           operands.insert(operands.begin(), picked);
-        picked = b.CreateIntrinsic(from ? unsigned(Intrinsic::aarch64_neon_tbx4) : firstLookup[inTable / 4], {bytes}, operands);
+        picked = b.CreateIntrinsic(from ? unsigned(Intrinsic::aarch64_neon_tbx4) : firstLookup[inTable / 4], {bytes},
+                                   operands);
       }
       results.push_back(b.CreateBitCast(picked, llvm::FixedVectorType::get(b.getInt32Ty(), 4)));
     }

@@ -49,8 +49,9 @@ static std::optional<uint32_t> getUniform(Tile &tile, unsigned operand, StringRe
     for (unsigned thread : tile.lanes())
       if (LaneValue value = tile.get(thread, operand); !(value == first)) {
         unsigned slot = tile.instruction.operands[operand];
-        tile.fail(thread, "has " + what + " " + printValue(value, tile.inType(operand)) + " here and " +
-                              printValue(first, tile.inType(operand)) + " on thread 0, expected the same on all threads",
+        tile.fail(thread,
+                  "has " + what + " " + printValue(value, tile.inType(operand)) + " here and " +
+                      printValue(first, tile.inType(operand)) + " on thread 0, expected the same on all threads",
                   {{slot, thread}, {slot, 0}});
         return std::nullopt;
       }
@@ -127,7 +128,8 @@ static void runRadixRank(Tile &tile) {
     for (unsigned i = 0; i < each; ++i, ++digit)
       tile.set(thread, hasPoison ? LaneValue() : LaneValue::of(next[*digit]++), i);
 
-  // Nobody may still read what the arrays held, as after a barrier; that all see the counts, the one behind the op does.
+  // Nobody may still read what the arrays held, as after a barrier; that all see the counts, the one behind the op
+  // does.
   if (op.getBins() || op.getPrefix())
     tile.block.passBarrier();
   writeCounts(tile, op.getBins(), operand, bins);

@@ -1,7 +1,7 @@
 //===- Combine.cpp - reductions and scans ------------------------------------------------------===//
 //
-// All are left folds of the lanes' values, in the lanes' order, by a kind or a region; a block's lanes are its threads. Lanes that do not exist
-// contribute nothing. A fold starts with its first value, not with the identity.
+// All are left folds of the lanes' values, in the lanes' order, by a kind or a region; a block's lanes are its threads.
+// Lanes that do not exist contribute nothing. A fold starts with its first value, not with the identity.
 //
 //===----------------------------------------------------------------------===//
 

@@ -69,7 +69,9 @@ static void convertFloat(Thread &thread, APFloat::roundingMode rounding) {
 }
 
 static void extf(Thread &thread) { convertFloat(thread, APFloat::rmNearestTiesToEven); }
-static void truncf(Thread &thread) { convertFloat(thread, getRounding(thread.op<arith::TruncFOp>().getRoundingmode())); }
+static void truncf(Thread &thread) {
+  convertFloat(thread, getRounding(thread.op<arith::TruncFOp>().getRoundingmode()));
+}
 
 /// A value out of the integer's range is poison, a NaN too.
 static void convertToInt(Thread &thread, bool isUnsigned) {

@@ -172,7 +172,8 @@ SmallVector<LaneValue, 2> Subgroup::compute(const Instruction &instruction, unsi
 // Blocks
 //===----------------------------------------------------------------------===//
 
-Block::Block(Launch &launch, std::array<uint32_t, 3> id) : launch(launch), id(id), arrays(launch.buffers.begin(), launch.buffers.end()) {
+Block::Block(Launch &launch, std::array<uint32_t, 3> id)
+    : launch(launch), id(id), arrays(launch.buffers.begin(), launch.buffers.end()) {
   auto add = [&](Type type, StringRef name) -> Array & {
     Array &array = arrays.emplace_back();
     array.setShape(getElementType(type), getStaticShape(type));

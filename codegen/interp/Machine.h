@@ -46,8 +46,8 @@ struct Arrival {
   unsigned thread;
 };
 
-/// A buffer, a view of one, a block's shared array, a thread's private one, or a table. What is accessed of it are scalars,
-/// counted from `data`.
+/// A buffer, a view of one, a block's shared array, a thread's private one, or a table. What is accessed of it are
+/// scalars, counted from `data`.
 struct Array {
   uint8_t *data = nullptr;
   mlir::Type scalar;

@@ -92,9 +92,9 @@ bool checkArrived(Thread &thread, const Array &array, int64_t element) {
   if (arrival == array.arriving.end())
     return true;
   const auto &[instruction, from] = arrival->second;
-  thread.fail("accesses element " + llvm::Twine(element / array.perElement) + " of " + array.name + ", which the copy at " +
-              printLocation(instruction->op->getLoc()) + " has yet to write: " +
-              thread.block().launch.printThread(from) + " has not waited for it");
+  thread.fail("accesses element " + llvm::Twine(element / array.perElement) + " of " + array.name +
+              ", which the copy at " + printLocation(instruction->op->getLoc()) +
+              " has yet to write: " + thread.block().launch.printThread(from) + " has not waited for it");
   return false;
 }
 
@@ -113,7 +113,8 @@ bool checkWritten(Thread &thread, const Array &array, int64_t element, unsigned 
   if (!array.isStatic() || array.written[element])
     return true;
   if (thread.block().launch.checks.uninitialized)
-    thread.fail("reads element " + llvm::Twine(element / array.perElement) + " of " + array.name + " before it is written",
+    thread.fail("reads element " + llvm::Twine(element / array.perElement) + " of " + array.name +
+                    " before it is written",
                 llvm::to_vector(llvm::seq(firstSubscript, end)));
   return false;
 }

@@ -93,9 +93,9 @@ static void lowerAtomicRMW(GPUEmitter &e, Operation *op) {
         }
         if (element.isInteger(1))
           value = e.b.CreateZExt(value, e.b.getInt8Ty());
-        AtomicRMWInst *access =
-            e.b.CreateAtomicRMW(getAtomicOperation(kind, isFloat), getAddress(e, rmw, element), value,
-                                getAlign(element), getOrdering(rmw.getOrder()), getSyncScope(e, rmw.getEffectiveScope()));
+        AtomicRMWInst *access = e.b.CreateAtomicRMW(getAtomicOperation(kind, isFloat), getAddress(e, rmw, element),
+                                                    value, getAlign(element), getOrdering(rmw.getOrder()),
+                                                    getSyncScope(e, rmw.getEffectiveScope()));
         annotate(e, access);
         if (!isUsed)
           return nullptr;

@@ -26,8 +26,8 @@ template <Intrinsic::ID id> static void lowerVoteNVPTX(GPUEmitter &e, Operation 
   e.set(op->getResult(0), e.b.CreateIntrinsic(id, {e.b.getInt32(0), predicate}));
 }
 
-/// s_barrier alone orders no memory: fences do. What they order is all memory, or LDS where they say so (LLVM, User Guide
-/// for AMDGPU Backend, "Memory Model Relaxation Annotations").
+/// s_barrier alone orders no memory: fences do. What they order is all memory, or LDS where they say so (LLVM, User
+/// Guide for AMDGPU Backend, "Memory Model Relaxation Annotations").
 static void emitBarrierAMDGCN(GPUEmitter &e, bool ordersGlobal) {
   llvm::LLVMContext &context = e.module.getContext();
   llvm::SyncScope::ID workgroup = context.getOrInsertSyncScopeID("workgroup");

@@ -158,7 +158,8 @@ private:
 
 } // namespace
 
-template <size_t size> static const Step &findStep(const Step (&steps)[size], unsigned distance, GPUEmitter &e, bool isWave64) {
+template <size_t size>
+static const Step &findStep(const Step (&steps)[size], unsigned distance, GPUEmitter &e, bool isWave64) {
   return *llvm::find_if(steps, [&](const Step &step) {
     return step.distance == distance && (e.target.chip->capabilities & step.needs) == step.needs &&
            (!step.wholeWave || isWave64);
@@ -307,10 +308,9 @@ llvm::Value *Chain::reduce() {
 void Chain::addFromLane(unsigned lane, unsigned banks) {
   llvm::Type *bits = b.getInt64Ty();
   llvm::Value *neutral = b.getInt64(uint64_t(neutralWords[1]->getZExtValue()) << 32 | neutralWords[0]->getZExtValue());
-  llvm::Value *moved =
-      b.CreateIntrinsic(Intrinsic::amdgcn_update_dpp, {bits},
-                        {neutral, b.CreateBitCast(value, bits), b.getInt32(0x150 + lane), b.getInt32(15), b.getInt32(banks),
-                         b.getFalse()}); // row_newbcast
+  llvm::Value *moved = b.CreateIntrinsic(Intrinsic::amdgcn_update_dpp, {bits},
+                                         {neutral, b.CreateBitCast(value, bits), b.getInt32(0x150 + lane),
+                                          b.getInt32(15), b.getInt32(banks), b.getFalse()}); // row_newbcast
   value = combine(b.CreateBitCast(moved, type), value);
 }
 
@@ -423,7 +423,8 @@ void Chain::scanBelowRow() {
     });
   } else {
     llvm::Value *isUpper = b.CreateAShr(b.CreateShl(e.getLaneId(), 29), 31);
-    lasts = eachWord(lasts, [&](llvm::Value *word, unsigned) { return b.CreateAnd(dpp(word, nullptr, 0x114, 15), isUpper); });
+    lasts = eachWord(lasts,
+                     [&](llvm::Value *word, unsigned) { return b.CreateAnd(dpp(word, nullptr, 0x114, 15), isUpper); });
   }
   value = combine(lasts, value);
 }
@@ -476,7 +477,8 @@ void Chain::stepUp(const Step &step) {
 llvm::Value *Chain::scan() {
   constexpr unsigned rowLanes = 16;
   // Of gfx9, some chips add both words of a sum at once and take no move in that.
-  bool canSplit = lanes == 8 && isInteger && kind != Kind::ori && (isFused() || (isFusedSum() && e.target.has(DppCarry)));
+  bool canSplit =
+      lanes == 8 && isInteger && kind != Kind::ori && (isFused() || (isFusedSum() && e.target.has(DppCarry)));
   if (lanes < rowLanes && !canSplit) {
     scanBelowRow();
     return narrow(value);
@@ -493,7 +495,9 @@ template <typename Op> static Chain makeChain(GPUEmitter &e, Op op) {
   return Chain(e, *op.getKind(), op.getValues().front(), getTile(e, op));
 }
 
-void amdgcn::lowerReduce(GPUEmitter &e, Operation *op) { e.set(op->getResult(0), makeChain(e, cast<ReduceOp>(op)).reduce()); }
+void amdgcn::lowerReduce(GPUEmitter &e, Operation *op) {
+  e.set(op->getResult(0), makeChain(e, cast<ReduceOp>(op)).reduce());
+}
 
 void amdgcn::lowerReduceAll(GPUEmitter &e, Operation *op) {
   e.set(op->getResult(0), makeChain(e, cast<ReduceAllOp>(op)).reduce());

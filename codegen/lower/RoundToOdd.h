@@ -1,7 +1,7 @@
 //===- RoundToOdd.h - rounding in two steps as in one ------------------------------------------------===//
 //
-// Purpose: fused multiply-add of formats that have no instruction for it, by a wider one. The exact result is rounded to
-// odd there: then the last rounding sees on which side of a tie it lies. Scalars and vectors alike.
+// Purpose: fused multiply-add of formats that have no instruction for it, by a wider one. The exact result is rounded
+// to odd there: then the last rounding sees on which side of a tie it lies. Scalars and vectors alike.
 //
 //===----------------------------------------------------------------------===//
 

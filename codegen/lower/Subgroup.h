@@ -50,12 +50,12 @@ void lowerMemFence(GPUEmitter &e, mlir::Operation *op);
 
 /// The AMDGCN column.
 namespace amdgcn {
-/// The result of a move as it is where it is made: LLVM 22 takes permlane64 and dpp8 for arithmetic, which it carries out
-/// where the result is used, and there lanes that are read may be inactive.
+/// The result of a move as it is where it is made: LLVM 22 takes permlane64 and dpp8 for arithmetic, which it carries
+/// out where the result is used, and there lanes that are read may be inactive.
 llvm::Value *emitPinned(GPUEmitter &e, llvm::Value *moved);
 
-/// The result of a comparison of bits of the lane's number with a constant, where it costs less as a constant mask of the
-/// wave; else null.
+/// The result of a comparison of bits of the lane's number with a constant, where it costs less as a constant mask of
+/// the wave; else null.
 llvm::Value *emitLaneBit(GPUEmitter &e, mlir::arith::CmpIOp compare);
 
 /// Two such masks that differ, as one; else null.

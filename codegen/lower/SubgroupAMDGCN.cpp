@@ -40,7 +40,8 @@ llvm::Value *amdgcn::emitLaneBit(GPUEmitter &e, arith::CmpIOp compare) {
   Value lane = compare.getLhs();
   llvm::APInt kept(32, ~0u), limit;
   bool isMasked = false;
-  if (auto masked = lane.getDefiningOp<arith::AndIOp>(); masked && matchPattern(masked.getRhs(), m_ConstantInt(&kept))) {
+  if (auto masked = lane.getDefiningOp<arith::AndIOp>();
+      masked && matchPattern(masked.getRhs(), m_ConstantInt(&kept))) {
     lane = masked.getLhs();
     isMasked = true;
   }
@@ -90,7 +91,8 @@ static llvm::Value *emitMove(GPUEmitter &e, LaneMove move, llvm::Value *word, ll
                              {old ? old : poison, word, b.getInt32(move.control), b.getInt32(15), b.getInt32(15),
                               b.getInt1(!old)});
   case LaneInstr::DPP8:
-    return amdgcn::emitPinned(e, b.CreateIntrinsic(Intrinsic::amdgcn_mov_dpp8, {i32}, {word, b.getInt32(move.control)}));
+    return amdgcn::emitPinned(e,
+                              b.CreateIntrinsic(Intrinsic::amdgcn_mov_dpp8, {i32}, {word, b.getInt32(move.control)}));
   case LaneInstr::PermLane16:
   case LaneInstr::PermLaneX16:
     return b.CreateIntrinsic(move.instr == LaneInstr::PermLane16 ? Intrinsic::amdgcn_permlane16

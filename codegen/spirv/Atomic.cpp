@@ -112,7 +112,8 @@ static Id getOthers(KernelLowering &l, const Word &word) {
 static Id emitSwap(KernelLowering &l, const Word &word, Id expected, Id desired, Order order) {
   bool acquires = order == Order::acquire || order == Order::acq_rel;
   Id failed = getSemantics(l, acquires ? MemorySemanticsMask::Acquire : MemorySemanticsMask::MaskNone);
-  return l.emit(Op::OpAtomicCompareExchange, word.type, {word.pointer, word.scope, word.order, failed, desired, expected});
+  return l.emit(Op::OpAtomicCompareExchange, word.type,
+                {word.pointer, word.scope, word.order, failed, desired, expected});
 }
 
 /// Swaps an element that is a part of its word: again where another part has changed. Without `expected` whatever is

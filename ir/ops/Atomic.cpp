@@ -217,7 +217,8 @@ LogicalResult AtomicLoadOp::verify() {
   if (getOtherwise() && getOtherwise().getType() != getType())
     return emitOpError() << "'else' value has type " << getOtherwise().getType() << ", expected " << getType();
   if (getOrder() == Order::release || getOrder() == Order::acq_rel)
-    return emitOpError() << "order " << stringifyEnum(getOrder()) << " releases, expected relaxed or acquire for a load";
+    return emitOpError() << "order " << stringifyEnum(getOrder())
+                         << " releases, expected relaxed or acquire for a load";
   return success();
 }
 

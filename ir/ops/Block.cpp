@@ -21,7 +21,8 @@ LogicalResult BlockBroadcastOp::verify() {
   if (bool(getLane()) == bool(getStaticLane()))
     return emitOpError() << "expected a thread either as an operand or as a literal";
   APInt constant;
-  int64_t threads = (*this)->getParentOfType<KernelOp>() ? (*this)->getParentOfType<KernelOp>().getNumThreads() : maxTile;
+  int64_t threads =
+      (*this)->getParentOfType<KernelOp>() ? (*this)->getParentOfType<KernelOp>().getNumThreads() : maxTile;
   if (getStaticLane())
     constant = APInt(64, *getStaticLane());
   else if (!matchPattern(getLane(), m_ConstantInt(&constant)))
@@ -60,7 +61,8 @@ ParseResult BlockRadixRankOp::parse(OpAsmParser &parser, OperationState &state) 
   OpBuilder builder(parser.getContext());
   SmallVector<OpAsmParser::UnresolvedOperand> keys, begin, bins, prefix;
   SMLoc start = parser.getCurrentLocation();
-  if (parseParenthesized(parser, keys) || parser.parseKeyword("radix_bits") || parseLiteral(parser, state, "radix_bits"))
+  if (parseParenthesized(parser, keys) || parser.parseKeyword("radix_bits") ||
+      parseLiteral(parser, state, "radix_bits"))
     return failure();
   if (succeeded(parser.parseOptionalKeyword("num_bits")) && parseLiteral(parser, state, "num_bits"))
     return failure();

@@ -138,7 +138,8 @@ inline LogicalResult verifyCombiner(Operation *op, Region &region, TypeRange typ
       inner->emitOpError() << "expected ops that do the same on all lanes in a 'combine' region";
       return WalkResult::interrupt();
     }
-    if (isMemoryEffectFree(inner) || inner->hasTrait<OpTrait::IsTerminator>() || inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
+    if (isMemoryEffectFree(inner) || inner->hasTrait<OpTrait::IsTerminator>() ||
+        inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
       return WalkResult::advance();
     inner->emitOpError() << "expected ops without effects in a 'combine' region";
     return WalkResult::interrupt();

@@ -140,9 +140,10 @@ void KernelOp::print(OpAsmPrinter &printer) {
     printer << " min_blocks(" << *blocks << ')';
   if (std::optional<uint32_t> registers = getMaxRegisters())
     printer << " max_registers(" << *registers << ')';
-  printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {getSymNameAttrName(), getArgNamesAttrName(), getArgAccessAttrName(), getBlockSizeAttrName(),
-                            getResizableAttrName(), getMinBlocksAttrName(), getMaxRegistersAttrName(), getArgAlignAttrName()});
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {getSymNameAttrName(), getArgNamesAttrName(), getArgAccessAttrName(),
+                                            getBlockSizeAttrName(), getResizableAttrName(), getMinBlocksAttrName(),
+                                            getMaxRegistersAttrName(), getArgAlignAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
@@ -224,7 +225,9 @@ LogicalResult KernelOp::verify() {
 }
 
 LogicalResult KernelOp::verifyRegions() {
-  auto isLegal = [](Type type) { return isScalarType(type) || isVectorType(type) || isa<BufferType, SharedType>(type); };
+  auto isLegal = [](Type type) {
+    return isScalarType(type) || isVectorType(type) || isa<BufferType, SharedType>(type);
+  };
   // Arrays of a thread and tables are named where they are used, and handed on nowhere.
   constexpr int64_t maxPrivateBytes = 65536;
   int64_t privateBytes = 0;

@@ -88,7 +88,8 @@ template <typename Op> static LogicalResult verifyMask(Op op) {
   if (failed(verifyTile(op)))
     return failure();
   if (std::optional<int32_t> tile = op.getTile(); tile && *tile > bits)
-    return op.emitOpError() << "expected a tile of at most " << bits << " lanes, one a bit of the mask, found " << *tile;
+    return op.emitOpError() << "expected a tile of at most " << bits << " lanes, one a bit of the mask, found "
+                            << *tile;
   return success();
 }
 
@@ -126,7 +127,8 @@ template <typename Op> static LogicalResult verifyLaneMask(Op op) {
   if (op.getLane() && op.getTile())
     return op.emitOpError() << "expected either a lane or 'tile', found both";
   if (std::optional<int32_t> tile = op.getTile(); tile && *tile > bits)
-    return op.emitOpError() << "expected a tile of at most " << bits << " lanes, one a bit of the mask, found " << *tile;
+    return op.emitOpError() << "expected a tile of at most " << bits << " lanes, one a bit of the mask, found "
+                            << *tile;
   APInt lane;
   if (op.getLane() && matchPattern(op.getLane(), m_ConstantInt(&lane)) && (lane.isNegative() || lane.sge(bits)))
     return op.emitOpError() << "expected a lane from 0 to " << bits - 1 << ", found " << lane.getSExtValue();

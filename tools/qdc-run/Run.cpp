@@ -61,8 +61,8 @@ std::string duration(double seconds) {
   return line;
 }
 
-/// Gives the buffers that the kernel may write the contents that they had before it; those that it does not read only where
-/// `all`.
+/// Gives the buffers that the kernel may write the contents that they had before it; those that it does not read only
+/// where `all`.
 Error restore(const std::vector<Argument> &arguments, const std::vector<BoundArgument> &inputs, bool all) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (inputs[i].parameter->mayBeWritten() && (all || inputs[i].parameter->access == Access::ReadWrite))

@@ -72,13 +72,15 @@ struct Options {
                                  cl::cat(category)};
   cl::opt<std::string> remarks{"Rpass", cl::value_desc("expand"), cl::desc("Report how ops are carried out"),
                                cl::cat(category)};
-  cl::opt<bool> cache{"cache", cl::desc("Keep results in a folder, and take them from it (QDC_CACHE_DIR, else ~/.cache/qdc)"),
+  cl::opt<bool> cache{"cache",
+                      cl::desc("Keep results in a folder, and take them from it (QDC_CACHE_DIR, else ~/.cache/qdc)"),
                       cl::cat(category)};
   cl::opt<bool> cacheStats{"cache-stats", cl::desc("Show the cache folder, its size and its hits"), cl::cat(category)};
   cl::opt<bool> isolate{"isolate", cl::desc("Compile in a child process: what would end this one is an error"),
                         cl::cat(category)};
   cl::opt<unsigned> timeLimit{"time-limit", cl::value_desc("MS"),
-                              cl::desc("Milliseconds that the compile may take, in a child process"), cl::cat(category)};
+                              cl::desc("Milliseconds that the compile may take, in a child process"),
+                              cl::cat(category)};
   cl::opt<unsigned> memoryLimit{"memory-limit", cl::value_desc("MIB"),
                                 cl::desc("Memory that the compile may take, in a child process"), cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets", cl::desc("List targets, chips and subgroup sizes"), cl::cat(category)};

@@ -18,8 +18,8 @@ __version__ = "0.1.0"
 _NAMES = {
     "errors": ("ArgumentError", "CompileError", "DeviceError", "Diagnostic", "Error", "LaunchError", "LibraryError"),
     "streams": ("Event", "Graph", "Prepared", "Stream"),
-    "types": ("ArrayType", "ScalarType", "VectorType", "bf16", "buffer", "f16", "f32", "f64", "i1", "i16", "i32", "i64", "i8",
-              "private", "shared", "vector"),
+    "types": ("ArrayType", "ScalarType", "VectorType", "bf16", "buffer", "f16", "f32", "f64", "i1", "i16", "i32", "i64",
+              "i8", "private", "shared", "vector"),
     "values": ("Array", "Value"),
     "arrays": ("Span", "View", "span", "view"),
     "builder": ("Builder", "Function", "KernelBuilder"),

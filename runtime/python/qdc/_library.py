@@ -220,8 +220,8 @@ def compiler() -> Any:
 
 
 def runtime() -> Any:
-    """libqdruntime, opened at the first call. It opens the compiler library itself where one lies beside it or where the
-    loader finds one; another one that this package would find is opened for it."""
+    """libqdruntime, opened at the first call. It opens the compiler library itself where one lies beside it or where
+    the loader finds one; another one that this package would find is opened for it."""
     library = _libraries.get("libqdruntime")
     if library is None:
         library = _get("libqdruntime", _RUNTIME, "qdrtApiVersion", RUNTIME_VERSION)
@@ -241,7 +241,8 @@ class OfProcess:
     """Has a handle of this process, which no copy and no other process can own."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("a qdc.%s belongs to the process that made it and cannot be copied or pickled" % type(self).__name__)
+        raise TypeError("a qdc.%s belongs to the process that made it and cannot be copied or pickled"
+                        % type(self).__name__)
 
 
 class Owner(OfProcess):

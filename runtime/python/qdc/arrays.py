@@ -1,7 +1,7 @@
 """Arrays of others, as memory: NumPy's and whatever else tells where its elements lie. Nothing is copied.
 
-Taken, in this order: `View` and `Span` (below), buffers of this package, `__cuda_array_interface__` (CuPy, PyTorch on a GPU,
-Numba), `__array_interface__` (NumPy), `__dlpack__` (PyTorch, JAX and others), and Python's buffer protocol
+Taken, in this order: `View` and `Span` (below), buffers of this package, `__cuda_array_interface__` (CuPy, PyTorch on a
+GPU, Numba), `__array_interface__` (NumPy), `__dlpack__` (PyTorch, JAX and others), and Python's buffer protocol
 (array.array, memoryview, bytearray, ctypes).
 """
 from __future__ import annotations
@@ -19,13 +19,14 @@ _NATIVE = "<" if sys.byteorder == "little" else ">"
 # Codes of array interfaces. Single bytes have no order, but some libraries write one.
 _CODES = {order + "b1": i1 for order in "|<>="}
 _CODES.update((order + kind + "1", i8) for order in "|<>=" for kind in "iu")
-_CODES.update(("%s%s%d" % (order, kind, size), _INTEGERS[size]) for order in (_NATIVE, "=") for kind in "iu" for size in (2, 4, 8))
+_CODES.update(("%s%s%d" % (order, kind, size), _INTEGERS[size]) for order in (_NATIVE, "=") for kind in "iu"
+              for size in (2, 4, 8))
 _CODES.update(("%sf%d" % (order, size), type) for order in (_NATIVE, "=") for size, type in _FLOATS.items())
 
 
 class Memory:
-    """Elements that stand row by row, where `strides` is None, or so many bytes apart by dimension. `place` is "cpu", "cuda",
-    or "buffer" for a `buffer` of this package; `keep` owns the memory."""
+    """Elements that stand row by row, where `strides` is None, or so many bytes apart by dimension. `place` is "cpu",
+    "cuda", or "buffer" for a `buffer` of this package; `keep` owns the memory."""
 
     __slots__ = ("address", "shape", "type", "readonly", "place", "keep", "buffer", "stream", "strides")
 
@@ -74,7 +75,8 @@ class Span:
             raise ArgumentError("an array of %s with strides %s bytes, expected multiples of %d from 0" % (
                 memory.type, given, size))
         self.shape, self.strides = memory.shape, tuple(stride // size for stride in bytes)
-        count = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides)) + 1 if memory.count else 0
+        count = sum((extent - 1) * stride
+                    for extent, stride in zip(self.shape, self.strides)) + 1 if memory.count else 0
         self._memory = Memory(memory.address, (count,), memory.type, memory.readonly, memory.place, memory.keep,
                               memory.buffer, memory.stream)
 
@@ -162,7 +164,8 @@ class _Tensor(c.Structure):
                 ("strides", c.POINTER(c.c_int64)), ("offset", c.c_uint64)]
 
 
-_PLACES = {1: "cpu", 2: "cuda", 3: "cpu", 10: "cuda", 11: "cpu", 13: "cuda"}  # of CUDA and of HIP, which are never both here
+# Of CUDA and of HIP, which are never both here.
+_PLACES = {1: "cpu", 2: "cuda", 3: "cpu", 10: "cuda", 11: "cpu", 13: "cuda"}
 _BY_CODE = {(6, 8): i1, (4, 16): bf16}
 for _code in (0, 1):
     for _width, _type in ((8, i8), (16, i16), (32, i32), (64, i64)):
@@ -202,8 +205,8 @@ def _name_of(capsule: Any) -> Optional[bytes]:
 
 
 def _sweep() -> None:
-    """Forgets tensors that nobody has taken and nobody can take any more. (A capsule's own destructor must not run Python:
-    it may come while an exception is on its way.)"""
+    """Forgets tensors that nobody has taken and nobody can take any more. (A capsule's own destructor must not run
+    Python: it may come while an exception is on its way.)"""
     for address, row in list(_lent.items()):
         if row[0] is not None and sys.getrefcount(row[0]) == 2:  # the list's, and that of the call
             if _name_of(row[0]):
@@ -220,7 +223,8 @@ def lend(memory: Memory, address: int, kind: int, number: int, versioned: bool) 
     rank = len(memory.shape)
     shape = (c.c_int64 * max(rank, 1))(*memory.shape)
     tensor = _Tensor(address, _Device(kind, number), rank, code, bits, 1, shape, None, 0)
-    managed: Any = _ManagedVersioned(1, 0, None, _give_back, 0, tensor) if versioned else _Managed(tensor, None, _give_back)
+    managed: Any = (_ManagedVersioned(1, 0, None, _give_back, 0, tensor) if versioned
+                    else _Managed(tensor, None, _give_back))
     make = c.pythonapi.PyCapsule_New
     make.restype, make.argtypes = c.py_object, [c.c_void_p, c.c_char_p, c.c_void_p]
     capsule = make(c.addressof(managed), _NAMES[versioned], None)
@@ -320,12 +324,12 @@ def _of_buffer(array: Any) -> Memory:
 
 
 def memory_of(array: Any) -> Memory:
-    """Where an array's elements lie, row by row. Raises ArgumentError for what is no array, has gaps or is of a type that
-    QIR has not."""
+    """Where an array's elements lie, row by row. Raises ArgumentError for what is no array, has gaps or is of a type
+    that QIR has not."""
     memory = _find(array)
     if memory.strides is not None:
-        raise ArgumentError("the array is not contiguous: shape %s, strides %s bytes, expected %s; a contiguous copy can be "
-                            "passed, and kernels that make a view take qdc.span(array)" % (
+        raise ArgumentError("the array is not contiguous: shape %s, strides %s bytes, expected %s; a contiguous copy "
+                            "can be passed, and kernels that make a view take qdc.span(array)" % (
                                 memory.shape, memory.strides, _row_strides(memory.shape, memory.type.bytes)))
     return memory
 

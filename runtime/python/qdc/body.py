@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence,
 from .errors import ArgumentError
 from .op_calls import OpCalls, Ops
 from .text import Region, literal, quote, write
-from .types import (ArrayType, ScalarType, VectorType, element_type, f32, i1, i32, i64, private, scalar_bits, scalar_type,
-                    shared)
+from .types import (ArrayType, ScalarType, VectorType, element_type, f32, i1, i32, i64, private, scalar_bits,
+                    scalar_type, shared)
 from .values import Array, Value, is_number, scalar_of
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ class Body(OpCalls):
                     value.text, value.type, type, type))
             return value
         if not is_number(value):
-            raise ArgumentError("found %s, expected a value%s" % (value.__class__.__name__, " of %s" % type if type else ""))
+            raise ArgumentError("found %s, expected a value%s"
+                                % (value.__class__.__name__, " of %s" % type if type else ""))
         if type is None:
             type = i1 if isinstance(value, bool) else i32 if hasattr(value, "__index__") else f32
         return self.constant(value, type)
@@ -224,8 +225,8 @@ class Body(OpCalls):
     def if_(self, condition: Any, then: Optional[Callable[[], Any]] = None,
             otherwise: Optional[Callable[[], Any]] = None) -> Any:
         """`with k.if_(c):` adds what follows under a condition, and `with k.otherwise():` behind it what is done else.
-        With functions for both sides, gives the values that they give, as many on each side: a value or a tuple. With one
-        function, what it gives stays inside."""
+        With functions for both sides, gives the values that they give, as many on each side: a value or a tuple. With
+        one function, what it gives stays inside."""
         condition = self.value(condition, i1)
         if then is None:
             region = Region(["scf.if %s {" % condition.text, [], "}" + self._location])
@@ -257,7 +258,8 @@ class Body(OpCalls):
         results = self._values(tuple(v.type for v in values), "v")
         for side, given in ((lines, values), (others, values_else)):
             side.append("scf.yield %s : %s" % (", ".join(v.text for v in given), types))
-        self._lines.append(Region(["%s = scf.if %s -> (%s) {" % (", ".join(v.text for v in results), condition.text, types),
+        self._lines.append(Region(["%s = scf.if %s -> (%s) {"
+                                   % (", ".join(v.text for v in results), condition.text, types),
                                     lines, "} else {", others, end]))
         return results
 
@@ -269,11 +271,11 @@ class Body(OpCalls):
         region.parts[2:] = ["} else {", [], region.parts[2]]
         return _Block(self, region, None)
 
-    def for_(self, low: Any, high: Any, step: Any = 1, body: Optional[Callable[..., Any]] = None, init: Sequence[Any] = (),
-             *, unroll: Any = None, hint: str = "i") -> Any:
-        """`with k.for_(0, n) as i:` repeats what follows for i from low to below high. With a function `body(i, *values)`
-        that gives the next values, and `init` for the first, gives the last ones, as a tuple. `unroll` is a number of
-        rounds, or "full"."""
+    def for_(self, low: Any, high: Any, step: Any = 1, body: Optional[Callable[..., Any]] = None,
+             init: Sequence[Any] = (), *, unroll: Any = None, hint: str = "i") -> Any:
+        """`with k.for_(0, n) as i:` repeats what follows for i from low to below high. With a function `body(i,
+        *values)` that gives the next values, and `init` for the first, gives the last ones, as a tuple. `unroll` is a
+        number of rounds, or "full"."""
         if hasattr(step, "__index__") and step.__index__() < 1:
             raise ArgumentError("a loop's step is at least 1, got %d" % step.__index__())
         typed = next((v for v in (low, high, step) if isinstance(v, Value)), None)
@@ -305,14 +307,16 @@ class Body(OpCalls):
         return results
 
     def while_(self, condition: Callable[..., Any], body: Callable[..., Any], init: Sequence[Any]) -> Any:
-        """Repeats `body(*values)`, which gives the next values, as long as `condition(*values)`; gives the last ones."""
+        """Repeats `body(*values)`, which gives the next values, as long as `condition(*values)`; gives the last
+        ones."""
         first = [self.value(v) for v in init]
         types = tuple(v.type for v in first)
         listed = ", ".join(map(str, types))
         before, inside = self._values(types, "v"), self._values(types, "v")
         lines, given = self._inside(lambda: condition(*before))
         given = self.value(given, i1)
-        lines.append("scf.condition(%s)%s" % (given.text, " %s : %s" % (", ".join(v.text for v in before), listed) if types else ""))
+        lines.append("scf.condition(%s)%s"
+                     % (given.text, " %s : %s" % (", ".join(v.text for v in before), listed) if types else ""))
         body_lines, given = self._inside(lambda: body(*inside))
         given = self._results(given, types, "the body of the loop")
         body_lines.append("scf.yield" + (" %s : %s" % (", ".join(v.text for v in given), listed) if types else ""))

@@ -102,8 +102,8 @@ class Builder:
         self._symbols[name] = True
         return name
 
-    def kernel(self, name: str, arguments: Mapping[str, Any], block: Any, *, resizable: bool = False, min_blocks: int = 0,
-               max_registers: int = 0) -> KernelBuilder:
+    def kernel(self, name: str, arguments: Mapping[str, Any], block: Any, *, resizable: bool = False,
+               min_blocks: int = 0, max_registers: int = 0) -> KernelBuilder:
         """Begins a kernel: its arguments' types by name, and its block's size in threads."""
         extents = block if isinstance(block, (tuple, list)) else (block,)
         if not 1 <= len(extents) <= 3:

@@ -27,8 +27,8 @@ class Variant:
 
 
 class Artifact:
-    """What a compilation gives: the bytes of `data`, of the kind `emit`, the compiler's warnings and remarks, and what it
-    consists of, a variant for each target. `cached` says whether it came out of a cache.
+    """What a compilation gives: the bytes of `data`, of the kind `emit`, the compiler's warnings and remarks, and what
+    it consists of, a variant for each target. `cached` says whether it came out of a cache.
 
     An artifact of kind "qdb" is a bundle, which `Device.load` takes.
     """
@@ -112,7 +112,8 @@ def bind_text(bind: Bind) -> Optional[bytes]:
             else:
                 number = value.__index__() if hasattr(value, "__index__") else repr(value.__float__())
         except (AttributeError, TypeError, ValueError, OverflowError):
-            raise ArgumentError("argument '%s' is bound to a number, got %s" % (name, value.__class__.__name__)) from None
+            raise ArgumentError("argument '%s' is bound to a number, got %s"
+                                % (name, value.__class__.__name__)) from None
         rows.append("%s=%s" % (name, number))
     return _library.encode(",".join(rows), "bind")
 
@@ -121,8 +122,8 @@ CACHES = {None: 0, "off": 1, "memory": 2, "disk": 3}
 
 
 def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb", name: Optional[str] = None,
-            subgroup_size: int = 0, opt_level: int = 2, strip_qir: bool = False, blocks: Blocks = None, bind: Bind = None,
-            divergent: Optional[str] = None, remarks: Optional[str] = None, statistics: bool = False,
+            subgroup_size: int = 0, opt_level: int = 2, strip_qir: bool = False, blocks: Blocks = None,
+            bind: Bind = None, divergent: Optional[str] = None, remarks: Optional[str] = None, statistics: bool = False,
             cache: Optional[str] = None, cache_folder: Any = None, isolate: bool = False, time_limit: float = 0,
             memory_limit: int = 0) -> Artifact:
     """Compiles a program for one target or several.
@@ -130,11 +131,12 @@ def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb
     `source` is QIR as text or bytecode, a path to a file of it, or a module of `qdc.Builder`. `targets` are as on the
     command line: "nvptx:sm_90", "amdgcn:gfx942,spirv@32", or a list of such texts. `emit` is the kind of the artifact:
     "qdb" is a bundle of all targets, "ptx", "hsaco", "spirv", "asm", "stats" and others take one target each (`qdc
-    --help` has the list). `blocks` gives resizable kernels their block sizes: {"sum": 128, "scan": (32, 8)}. `bind` makes
-    scalar arguments constants: {"n": 1024, "scale.k": 0.5}. `divergent` is "error", "warn" or "allow", `remarks` "expand";
-    `statistics` counts instructions, for `Variant.statistics`. `cache` is "off", "memory" or "disk", and by default what
-    the environment says. `isolate` compiles in a child process, the program qdc beside the library, so that not even a
-    crash of the compiler ends this one; `time_limit` in seconds and `memory_limit` in MiB do so too, and end it.
+    --help` has the list). `blocks` gives resizable kernels their block sizes: {"sum": 128, "scan": (32, 8)}. `bind`
+    makes scalar arguments constants: {"n": 1024, "scale.k": 0.5}. `divergent` is "error", "warn" or "allow", `remarks`
+    "expand"; `statistics` counts instructions, for `Variant.statistics`. `cache` is "off", "memory" or "disk", and by
+    default what the environment says. `isolate` compiles in a child process, the program qdc beside the library, so
+    that not even a crash of the compiler ends this one; `time_limit` in seconds and `memory_limit` in MiB do so too,
+    and end it.
 
     Raises `CompileError`, with the diagnostics, where the program or the target is at fault.
     """
@@ -198,7 +200,8 @@ def _diagnostics(library: Any, result: Any) -> List[Diagnostic]:
     found = []
     for i in range(library.qdcResultNumDiagnostics(result)):
         row = library.qdcResultDiagnostic(result, i)[0]
-        found.append(_diagnostic(row, [_diagnostic(library.qdcResultNote(result, i, j)[0]) for j in range(row.numNotes)]))
+        found.append(_diagnostic(row, [_diagnostic(library.qdcResultNote(result, i, j)[0])
+                                       for j in range(row.numNotes)]))
     return found
 
 

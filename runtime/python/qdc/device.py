@@ -38,8 +38,8 @@ def devices() -> List[DeviceEntry]:
         library.qdrtDeviceListFree(handle)
 
 
-#: Asked by the runtime while a kernel runs on this machine: whether Ctrl-C was pressed, in the thread that handles signals.
-#: It is C: no handler may raise inside of a callback.
+#: Asked by the runtime while a kernel runs on this machine: whether Ctrl-C was pressed, in the thread that handles
+#: signals. It is C: no handler may raise inside of a callback.
 _interrupt = _library.INTERRUPT(c.pythonapi.PyOS_InterruptOccurred)
 
 
@@ -54,8 +54,8 @@ def _check(library: Any, status: int, kind: Any) -> None:
 
 class Device(_library.Owner):
     """Something that kernels run on: "cpu", "interp", "sim:CHIP" ("sim:sm_90", "sim:gfx942", ...), "vulkan", "cuda" or
-    "hip", the last three with ":1" and so on for other than the first; "best" is the fastest that is there. `qdc.devices()`
-    lists them.
+    "hip", the last three with ":1" and so on for other than the first; "best" is the fastest that is there.
+    `qdc.devices()` lists them.
 
     `subgroup_size` is in lanes, 0 for the device's own; `threads` bounds those of the cpu device; `checks` are the
     interpreter's ("all", "none" or a list as in `qdc-run --check`); `blocks` gives resizable kernels their block sizes,
@@ -123,8 +123,8 @@ class Device(_library.Owner):
             return Module(self, handle)
 
     def allocate(self, shape: Any, dtype: Any = "i8") -> Buffer:
-        """Memory of the device for so many elements, of any content: `allocate(1000, "f32")`, `allocate((3, 4), "i32")`. A shape
-        has any number of dimensions, as arrays have."""
+        """Memory of the device for so many elements, of any content: `allocate(1000, "f32")`, `allocate((3, 4),
+        "i32")`. A shape has any number of dimensions, as arrays have."""
         extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         extents = tuple(_library.unsigned(extent, "an extent", 2**62) for extent in extents)
         return Buffer(self, extents, scalar_type(dtype))
@@ -179,8 +179,8 @@ def _load_error(text: str) -> Error:
 
 
 class Buffer(_library.OfProcess):
-    """Memory of a device that stays there between launches. Kernels take it as an array of its shape and type; `numpy()`
-    reads it."""
+    """Memory of a device that stays there between launches. Kernels take it as an array of its shape and type;
+    `numpy()` reads it."""
 
     def __init__(self, device: Device, shape: Tuple[int, ...], type: Any):
         self._handle = self._kept = c.c_void_p()
@@ -195,7 +195,8 @@ class Buffer(_library.OfProcess):
         self._library = device._library
         with device._lock:
             device._check_open()
-            _check(self._library, self._library.qdrtBufferAllocate(device._handle, self.bytes, c.byref(self._handle)), DeviceError)
+            _check(self._library, self._library.qdrtBufferAllocate(device._handle, self.bytes, c.byref(self._handle)),
+                   DeviceError)
             device._parts.add(self)
 
     def _open(self) -> Any:
@@ -220,13 +221,15 @@ class Buffer(_library.OfProcess):
         """Copies an array of as many bytes into the buffer."""
         memory = self._host(array, False)
         with self.device._lock:
-            _check(self._library, self._library.qdrtBufferUpload(self._open(), 0, memory.address, self.bytes), DeviceError)
+            _check(self._library, self._library.qdrtBufferUpload(self._open(), 0, memory.address, self.bytes),
+                   DeviceError)
 
     def download(self, array: Any) -> Any:
         """Copies the buffer into an array of as many bytes, and gives the array."""
         memory = self._host(array, True)
         with self.device._lock:
-            _check(self._library, self._library.qdrtBufferDownload(self._open(), 0, memory.address, self.bytes), DeviceError)
+            _check(self._library, self._library.qdrtBufferDownload(self._open(), 0, memory.address, self.bytes),
+                   DeviceError)
         return array
 
     def fill(self, byte: int = 0) -> None:
@@ -238,7 +241,8 @@ class Buffer(_library.OfProcess):
     def numpy(self) -> Any:
         """A copy as a NumPy array; elements of bf16 as uint16."""
         import numpy
-        names = {"i1": "?", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "f16": "f2", "bf16": "u2", "f32": "f4", "f64": "f8"}
+        names = {"i1": "?", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "f16": "f2", "bf16": "u2", "f32": "f4",
+                 "f64": "f8"}
         array = numpy.empty(self.shape, names[self.type.name])
         data = array.view(numpy.uint8) if array.size and array.ndim else array
         if self.bytes:
@@ -271,7 +275,8 @@ class Buffer(_library.OfProcess):
         return address
 
     def _interface(self, is_there: bool, place: str) -> Any:
-        codes = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "f16": "<f2", "f32": "<f4", "f64": "<f8"}
+        codes = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "f16": "<f2", "f32": "<f4",
+                 "f64": "<f8"}
         if not is_there or self.type.name not in codes:
             raise AttributeError("the buffer is not in memory of %s, or of a type that has no code there" % place)
         return {"shape": self.shape, "typestr": codes[self.type.name], "data": (self._lend(), False), "version": 3,
@@ -281,11 +286,12 @@ class Buffer(_library.OfProcess):
         places = {"cpu": 1, "cuda": 2}
         if self.device._place not in places or self.device.name.startswith("hip"):
             raise BufferError("memory of device '%s' cannot be lent" % self.device.name)
-        return places[self.device._place], int(self.device.name.partition(":")[2] or 0) if self.device._place == "cuda" else 0
+        number = int(self.device.name.partition(":")[2] or 0) if self.device._place == "cuda" else 0
+        return places[self.device._place], number
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, **_: Any) -> Any:
-        """For NumPy, PyTorch, JAX and others, without a copy, on host devices and CUDA. No work of this package is under
-        way on it, so no stream has to wait."""
+        """For NumPy, PyTorch, JAX and others, without a copy, on host devices and CUDA. No work of this package is
+        under way on it, so no stream has to wait."""
         from .arrays import lend
         kind, number = self.__dlpack_device__()
         return lend(self._qdc_memory(), self._lend(), kind, number, max_version is not None and max_version[0] >= 1)
@@ -327,7 +333,8 @@ class Module(_library.Owner):
         self._kernels: Dict[str, Tuple[KernelInterface, Any]] = {}
         for name, interface in parse_interface(_library.text(self._library.qdrtModuleInterface(handle))).items():
             kernel = c.c_void_p()
-            _check(self._library, self._library.qdrtModuleGetKernel(handle, name.encode(), c.byref(kernel)), DeviceError)
+            _check(self._library, self._library.qdrtModuleGetKernel(handle, name.encode(), c.byref(kernel)),
+                   DeviceError)
             self._kernels[name] = interface, kernel
         device._parts.add(self)
 
@@ -367,11 +374,11 @@ class Module(_library.Owner):
 class Kernel(_library.OfProcess):
     """A kernel of a module. Calling it launches it, waits for its end, and gives the seconds that the device took.
 
-    Arguments go by position or by name. Scalars are Python or NumPy numbers; buffers are `Buffer`s, or arrays of NumPy or
-    others (see `qdc.arrays`). These are used in place where the device reaches their memory: the host's on cpu, interp
-    and sim, a GPU's on CUDA and HIP. Elsewhere they are copied there and, unless the kernel only reads them, back. They
-    must stand row by row without gaps, and their elements must be of the parameter's type; a buffer of one dimension
-    takes arrays of any.
+    Arguments go by position or by name. Scalars are Python or NumPy numbers; buffers are `Buffer`s, or arrays of NumPy
+    or others (see `qdc.arrays`). These are used in place where the device reaches their memory: the host's on cpu,
+    interp and sim, a GPU's on CUDA and HIP. Elsewhere they are copied there and, unless the kernel only reads them,
+    back. They must stand row by row without gaps, and their elements must be of the parameter's type; a buffer of one
+    dimension takes arrays of any.
     """
 
     def __init__(self, module: Module, interface: KernelInterface, handle: Any):
@@ -391,7 +398,8 @@ class Kernel(_library.OfProcess):
         """How many blocks run at once on a multiprocessor, and how many of these there are."""
         blocks, multiprocessors = c.c_uint64(), c.c_uint64()
         with self._ready() as library:
-            _check(library, library.qdrtKernelOccupancy(self._handle, c.byref(blocks), c.byref(multiprocessors)), DeviceError)
+            _check(library, library.qdrtKernelOccupancy(self._handle, c.byref(blocks), c.byref(multiprocessors)),
+                   DeviceError)
         return blocks.value, multiprocessors.value
 
     @contextlib.contextmanager
@@ -426,7 +434,8 @@ class Kernel(_library.OfProcess):
             buffer = memory.buffer
             if buffer.device is not device:
                 raise ArgumentError("a buffer of device '%s', launched on %s'%s'" % (
-                    buffer.device.name, "another opening of " if buffer.device.name == device.name else "", device.name))
+                    buffer.device.name, "another opening of " if buffer.device.name == device.name else "",
+                    device.name))
             slot.kind, slot.buffer = _library.BUFFER, buffer._open().value
         elif memory.place == device._place:
             if memory.stream:
@@ -459,14 +468,16 @@ class Kernel(_library.OfProcess):
                     if not self.put_in_place(slot, memory):
                         copied.append((slot, parameter, memory))
                 except Error as error:
-                    raise ArgumentError("argument '%s' of kernel '%s': %s" % (parameter.name, self.name, error)) from error
+                    raise ArgumentError("argument '%s' of kernel '%s': %s"
+                                        % (parameter.name, self.name, error)) from error
         with contextlib.ExitStack() as stack:
             copies = _Copies(self.module.device, stack)
             for slot, parameter, memory in copied:
                 try:
                     copies.place(slot, memory, parameter)
                 except Error as error:
-                    raise ArgumentError("argument '%s' of kernel '%s': %s" % (parameter.name, self.name, error)) from error
+                    raise ArgumentError("argument '%s' of kernel '%s': %s"
+                                        % (parameter.name, self.name, error)) from error
             if any(slot.kind == _library.BUFFER for slot in arguments):
                 # Nobody closes a buffer meanwhile.
                 stack.enter_context(self.module.device._lock)
@@ -474,7 +485,8 @@ class Kernel(_library.OfProcess):
                     if isinstance(value, tuple) and value[0].buffer is not None:
                         value[0].buffer._open()
             library = stack.enter_context(self._ready())
-            _check(library, library.qdrtLaunch(self._handle, extents, arguments, len(fitted), c.byref(seconds)), LaunchError)
+            _check(library, library.qdrtLaunch(self._handle, extents, arguments, len(fitted), c.byref(seconds)),
+                   LaunchError)
             copies.bring_back()
         return seconds.value
 
@@ -496,13 +508,15 @@ class _Copies:
         buffer = self.made.get(key)
         if buffer is None:
             for address, size in self.made:
-                if memory.bytes and size and address < memory.address + memory.bytes and memory.address < address + size:
+                if (memory.bytes and size and address < memory.address + memory.bytes
+                        and memory.address < address + size):
                     raise ArgumentError("the array overlaps with another argument, and both are copied to '%s'; "
                                         "a qdc.Buffer can hold both" % device.name)
             buffer = self.made[key] = Buffer(device, (memory.bytes,), scalar_type("i8"))
             self.stack.callback(buffer.close)
             if memory.bytes:
-                _check(device._library, device._library.qdrtBufferUpload(buffer._handle, 0, memory.address, memory.bytes), DeviceError)
+                _check(device._library,
+                       device._library.qdrtBufferUpload(buffer._handle, 0, memory.address, memory.bytes), DeviceError)
         if parameter.access != "readonly" and memory.bytes:
             self.written.append((buffer, memory))
         slot.kind, slot.buffer = _library.BUFFER, buffer._handle.value

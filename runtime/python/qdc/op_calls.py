@@ -31,8 +31,10 @@ class Ops:
 
 # Ops with forms of their own, and the methods that write them.
 OWN_FORMS = {"qd.block.radix_rank": "radix_rank", "qd.block.radix_sort": "radix_sort", "qd.pack_bits": "pack_bits",
-             "qd.unpack_bits": "unpack_bits", "qd.print": "print_", "qd.assert": "assert_", "qd.async_copy": "async_copy",
-             "qd.shared.alloc": "shared", "qd.private.alloc": "private", "qd.constant": "table", "qd.constant.get": "table",
+             "qd.unpack_bits": "unpack_bits", "qd.print": "print_", "qd.assert": "assert_",
+             "qd.async_copy": "async_copy",
+             "qd.shared.alloc": "shared", "qd.private.alloc": "private", "qd.constant": "table",
+             "qd.constant.get": "table",
              "qd.size": "size", "qd.load": "load", "qd.store": "store", "qd.atomic_rmw": "atomic",
              "qd.atomic_cas": "atomic_cas", "qd.atomic_load": "atomic_load", "qd.atomic_store": "atomic_store",
              "qd.view": "view", "qd.reinterpret": "reinterpret", "math.sincos": "sincos", "math.clampf": "clampf"}
@@ -93,7 +95,8 @@ class OpCalls:
             value = given.get(parameter.name)
             if isinstance(value, Value) and parameter.kind in "TUFI":
                 types.setdefault(parameter.kind, value.type)
-        texts = {p.name: self._operand(row, p, given[p.name], types) for p in row.parameters if given.get(p.name) is not None}
+        texts = {p.name: self._operand(row, p, given[p.name], types) for p in row.parameters
+                 if given.get(p.name) is not None}
         texts = {name: text for name, text in texts.items() if text is not None}  # flags that are not set
         result = tuple(texts.get("type", "i32") if r == "type" else str(types.get(r, r)) for r in row.results)
         types.setdefault("type", texts.get("type", "i32"))
@@ -127,11 +130,13 @@ class OpCalls:
     def _bind(row: ops.Op, values: Sequence[Any], options: Mapping[str, Any]) -> Dict[str, Any]:
         names = [p.name for p in row.parameters]
         if len(values) > len(names):
-            raise ArgumentError("'%s' takes %d operands (%s), got %d" % (row.name, len(names), ", ".join(names), len(values)))
+            raise ArgumentError("'%s' takes %d operands (%s), got %d"
+                                % (row.name, len(names), ", ".join(names), len(values)))
         given = dict(zip(names, values))
         for name, value in options.items():
             if name not in names:
-                raise ArgumentError("'%s' has no operand '%s'; it has %s" % (row.name, name, ", ".join(names) or "none"))
+                raise ArgumentError("'%s' has no operand '%s'; it has %s"
+                                    % (row.name, name, ", ".join(names) or "none"))
             if name in given:
                 raise ArgumentError("operand '%s' of '%s' is given twice" % (name, row.name))
             given[name] = value
@@ -149,7 +154,8 @@ class OpCalls:
                 types.setdefault(kind, value.type)
                 scalar = scalar_of(value.type)
                 if kind in "FI" and scalar.is_float != (kind == "F"):
-                    raise ArgumentError("found %s, expected %s" % (value.type, "a float" if kind == "F" else "an integer"))
+                    raise ArgumentError("found %s, expected %s"
+                                        % (value.type, "a float" if kind == "F" else "an integer"))
                 return value.text
             if kind == "i32|n" and not isinstance(value, Value):
                 return str(literal(value, what))
@@ -168,8 +174,8 @@ class OpCalls:
 
     def combine(self, name: str, kind: Any, *values: Any, tile: Optional[int] = None, identity: Any = None,
                 head: Any = None, exclusive: bool = False) -> Any:
-        """Adds a reduction or scan: by a kind ("add", "maxsi", ...) over one value, or by a function of two values, first
-        the lower lane's. Of several values the function takes two tuples and gives one."""
+        """Adds a reduction or scan: by a kind ("add", "maxsi", ...) over one value, or by a function of two values,
+        first the lower lane's. Of several values the function takes two tuples and gives one."""
         if not values:
             raise ArgumentError("'%s' combines at least one value" % name)
         operands = [self.value(v) for v in values]
@@ -204,7 +210,8 @@ class OpCalls:
         lines.append("qd.yield %s : %s" % (", ".join(v.text for v in given), ", ".join(map(str, results))))
         out = self._values(results, "v")
         listed = [", ".join(v.text for v in side) for side in (lower, higher)]
-        self._lines.append(Region(["%s = %s combine (%s), (%s) {" % (", ".join(v.text for v in out), text, *listed), lines,
+        self._lines.append(Region(["%s = %s combine (%s), (%s) {" % (", ".join(v.text for v in out), text, *listed),
+                                   lines,
                                     "}" + self._location]))
         return out[0] if single else out
 
@@ -214,11 +221,13 @@ class OpCalls:
                    bins: Optional[Array] = None, prefix: Optional[Array] = None) -> Any:
         """`qd.block.radix_rank`: the places of the block's keys by one digit; one result a key."""
         values = self._alike(keys, "radix_rank")
-        text = "qd.block.radix_rank (%s) radix_bits(%d)" % (", ".join(v.text for v in values), literal(radix_bits, "radix_bits"))
+        text = "qd.block.radix_rank (%s) radix_bits(%d)" % (", ".join(v.text for v in values),
+                                                            literal(radix_bits, "radix_bits"))
         if num_bits is not None:
             text += " num_bits(%d)" % literal(num_bits, "num_bits")
         if begin is not None:
-            text += " begin(%s)" % (self.value(begin, i32).text if isinstance(begin, Value) else literal(begin, "begin"))
+            text += " begin(%s)" % (self.value(begin, i32).text if isinstance(begin, Value)
+                                    else literal(begin, "begin"))
         for array, name in ((bins, "bins"), (prefix, "prefix")):
             if array is not None:
                 if not isinstance(array, Array):
@@ -251,7 +260,8 @@ class OpCalls:
 
     def pack_bits(self, *bits: Any, type: Any = i32) -> Value:
         """A word whose bits are predicates, from the lowest."""
-        return self.emit("qd.pack_bits %s : %s" % (", ".join(self.value(b, i1).text for b in bits), type), scalar_type(type))
+        return self.emit("qd.pack_bits %s : %s" % (", ".join(self.value(b, i1).text for b in bits), type),
+                         scalar_type(type))
 
     def unpack_bits(self, value: Any, count: int) -> Any:
         """The lowest bits of a word as predicates."""

@@ -12,8 +12,8 @@ Signature: parameters as `name: kind`, with `= none` where they may be left out.
   T*         several values of one type
   type       a result's type, by name
 Form: a parameter's name stands for what is passed; `[...]` is left out where its parameter is; other words are written
-as they stand. Types follow the colon. Ops with regions, arrays or subscripts have functions of their own in the builder;
-their rows say `custom`, and are there for the names.
+as they stand. Types follow the colon. Ops with regions, arrays or subscripts have functions of their own in the
+builder; their rows say `custom`, and are there for the names.
 """
 from __future__ import annotations
 

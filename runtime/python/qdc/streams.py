@@ -63,7 +63,8 @@ def stream_of(device: Device, stream: Optional[Stream]) -> Any:
     if stream is None:
         return None
     if not isinstance(stream, Stream) or stream.device is not device:
-        raise ArgumentError("expected a stream of device '%s', got %s" % (device.name, _of_other(stream, Stream, device)))
+        raise ArgumentError("expected a stream of device '%s', got %s"
+                            % (device.name, _of_other(stream, Stream, device)))
     return stream._open()
 
 
@@ -75,13 +76,14 @@ def _whole(buffer: Any, array: Any, writable: bool, device: Device) -> Tuple[Any
 def _buffer(buffer: Any, device: Device) -> Any:
     from .device import Buffer
     if not isinstance(buffer, Buffer) or buffer.device is not device:
-        raise ArgumentError("expected a buffer of device '%s', got %s" % (device.name, _of_other(buffer, Buffer, device)))
+        raise ArgumentError("expected a buffer of device '%s', got %s"
+                            % (device.name, _of_other(buffer, Buffer, device)))
     return buffer._open()
 
 
 class Stream(_Handle):
-    """An order in which a device carries out what it is given. Streams of GPUs run beside each other. What is given is in
-    use until it has been carried out: the stream keeps arrays and buffers until it is waited for."""
+    """An order in which a device carries out what it is given. Streams of GPUs run beside each other. What is given is
+    in use until it has been carried out: the stream keeps arrays and buffers until it is waited for."""
 
     _free = "qdrtStreamFree"
 
@@ -181,7 +183,8 @@ class Event(_Handle):
 
 class Prepared(_Handle):
     """A kernel with its grid and arguments, checked once: launching it again checks nothing. Made by `Kernel.prepare`.
-    Arrays are kept as long, and read where they lie; on devices that do not reach their memory arguments are buffers."""
+    Arrays are kept as long, and read where they lie; on devices that do not reach their memory arguments are
+    buffers."""
 
     _free = "qdrtPreparedFree"
 
@@ -208,9 +211,11 @@ class Prepared(_Handle):
             return
         try:
             if not self.kernel.put_in_place(slot, memory):
-                raise ArgumentError("device '%s' does not reach the array's memory, expected a qdc.Buffer" % self.device.name)
+                raise ArgumentError("device '%s' does not reach the array's memory, expected a qdc.Buffer"
+                                    % self.device.name)
         except Error as error:
-            raise ArgumentError("argument '%s' of kernel '%s': %s" % (parameter.name, self.kernel.name, error)) from error
+            raise ArgumentError("argument '%s' of kernel '%s': %s"
+                                % (parameter.name, self.kernel.name, error)) from error
 
     def set(self, **named: Any) -> Prepared:
         """Binds other arguments, by name, for launches from now on."""
@@ -244,8 +249,8 @@ class Prepared(_Handle):
 
 
 class Graph(_Handle):
-    """Launches and copies that are given to a stream by one call, in the order in which they were added. Its first launch
-    records it; from then on nothing can be added."""
+    """Launches and copies that are given to a stream by one call, in the order in which they were added. Its first
+    launch records it; from then on nothing can be added."""
 
     _free = "qdrtGraphFree"
 

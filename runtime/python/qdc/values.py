@@ -1,7 +1,8 @@
 """Values of a kernel under construction: typed, with operators, each of which writes an op.
 
-Integers have no sign: operators are the signed ones, and the unsigned are called by name (`k.arith.divui`). `//` and `%`
-round down, as Python's do. Python's numbers become constants of the other operand's type; two values must be of one.
+Integers have no sign: operators are the signed ones, and the unsigned are called by name (`k.arith.divui`). `//` and
+`%` round down, as Python's do. Python's numbers become constants of the other operand's type; two values must be of
+one.
 """
 from __future__ import annotations
 
@@ -221,7 +222,8 @@ class Array(Value):
     def _subscripts(self, index: Any) -> str:
         rows = index if isinstance(index, (tuple, list)) else (index,)
         if len(rows) != self.type.rank:
-            raise ArgumentError("%s of %s takes %d subscripts, got %d" % (self.text, self.type, self.type.rank, len(rows)))
+            raise ArgumentError("%s of %s takes %d subscripts, got %d"
+                                % (self.text, self.type, self.type.rank, len(rows)))
         return self.body.subscripts(rows)
 
     def load(self, index: Any, *, where: Any = None, otherwise: Any = 0, volatile: bool = False, align: int = 0,
@@ -238,7 +240,8 @@ class Array(Value):
         return self.body.emit(text + (" -> %s" % result if result != element else ""), result)
 
     def store(self, value: Any, index: Any, *, where: Any = None, volatile: bool = False, align: int = 0) -> None:
-        """Writes the element there, or nothing where `where` is false. A vector of scalars writes its neighbours, too."""
+        """Writes the element there, or nothing where `where` is false. A vector of scalars writes its neighbours,
+        too."""
         element = self.type.element
         if isinstance(value, Value) and isinstance(value.type, VectorType) and value.type.element is element:
             value, of_vector = value, True
@@ -325,8 +328,8 @@ class Array(Value):
             for extent in self.type.shape if dim is None else self.type.shape[dim:dim + 1]:
                 count *= extent
             return count
-        return self.body.emit("qd.size %s%s : %s -> %s" % (self.text, "" if dim is None else ", %d" % dim, self.type, type),
-                              type)
+        return self.body.emit("qd.size %s%s : %s -> %s"
+                              % (self.text, "" if dim is None else ", %d" % dim, self.type, type), type)
 
     def view(self, index: Any, sizes: Any, *, strides: Any = None) -> Array:
         """A part of a buffer, as a buffer: where it begins, its extents, and the distance of neighbours."""
