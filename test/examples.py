@@ -25,7 +25,8 @@ EXAMPLES = os.path.join(HERE, "..", "docs", "examples")
 
 class Launch:
     """One launch of a kernel of an example: its scalars, its arrays, and what the arrays hold afterwards. `expected`
-    maps a name to an array, with a tolerance beside it, or to a function of what came out that gives an error or None."""
+    maps a name to an array, with a tolerance beside it, or to a function of what came out that gives an error or
+    None."""
 
     def __init__(self, example, grid, scalars, arrays, expected, kernel=None):
         self.example, self.grid, self.scalars, self.arrays = example, grid, scalars, arrays
@@ -197,7 +198,8 @@ def run(qdc_run, executor, example, rows, folder, repeat):
             os.remove(output)
         with open(path, "w") as file:
             file.write("".join(line + "\n" for _, _, line in rows))
-        command = [qdc_run, os.path.join(EXAMPLES, example + ".qir"), "-device=" + executor.device, "--launches=" + path]
+        command = [qdc_run, os.path.join(EXAMPLES, example + ".qir"), "-device=" + executor.device,
+                   "--launches=" + path]
         # Waits between blocks end there only where one block runs after the other.
         env = dict(executor.env, LP_NUM_THREADS="1") if example == "lookback_scan" else executor.env
         done = subprocess.run(command + executor.options, env={**os.environ, **env}, stdout=subprocess.PIPE,

@@ -16,7 +16,8 @@ Executor.name = property(lambda self: "%s@%d" % (self.device, self.size))
 SIM = [("sim:sm_70", 32), ("sim:sm_80", 32), ("sim:sm_90", 32), ("sim:gfx90a", 64), ("sim:gfx942", 64)]
 SIM += [(chip, size) for chip in ("sim:gfx1030", "sim:gfx1100", "sim:gfx1200") for size in (32, 64)]
 
-# Chips whose machine code test/amdgcn carries out, in the order in which the stand-in for HIP's library has them as devices.
+# Chips whose machine code test/amdgcn carries out, in the order in which the stand-in for HIP's library has them as
+# devices.
 CHIPS = ["gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1151", "gfx1200", "gfx1201"]
 
 

@@ -282,7 +282,8 @@ def main():
     rng = np.random.default_rng(options.seed)
     wanted = tuple(filter(None, options.ops.split(",")))
     cases = [Case(op, type, arity, reference, options.samples, rng)
-             for type in TYPES for arity, table in ((1, UNARY), (2, BINARY), (3, TERNARY)) for op, reference in table.items()
+             for type in TYPES for arity, table in ((1, UNARY), (2, BINARY), (3, TERNARY))
+             for op, reference in table.items()
              if op.startswith(wanted or "")]
     worst, failures, chosen = {}, 0, choose(options.only, present)
     if options.compiler:

@@ -73,7 +73,8 @@ def main():
     strip = lambda name: re.sub(r"(\[abi:\w+\])?\(.*", "", name)
     for library, header, listed, other in (
             (compiler, "compiler/qdc.h", COMPILER_C, set(COMPILER_CPP)),
-            (runtime, "runtime/qdrt.h", RUNTIME_C, {strip(name) for name in exported(runtime) if re.match(RUNTIME_CPP, name)})):
+            (runtime, "runtime/qdrt.h", RUNTIME_C,
+             {strip(name) for name in exported(runtime) if re.match(RUNTIME_CPP, name)})):
         wanted, found = set(listed) | other, {strip(name) for name in exported(library)}
         problems += [f"{library} exports {name}" for name in sorted(found - wanted)]
         problems += [f"{library} lacks {name}" for name in sorted(wanted - found)]

@@ -20,7 +20,8 @@ config.test_source_root = config.qd_suite
 
 path = [config.qd_bin, config.qd_llvm_bin, os.environ.get("PATH", "")]
 config.environment["PATH"] = os.pathsep.join(path)
-for name in ("LD_LIBRARY_PATH", "VK_ICD_FILENAMES", "VK_DRIVER_FILES", "XDG_RUNTIME_DIR", "HOME", "QDC_COMPILER_LIBRARY"):
+for name in ("LD_LIBRARY_PATH", "VK_ICD_FILENAMES", "VK_DRIVER_FILES", "XDG_RUNTIME_DIR", "HOME",
+             "QDC_COMPILER_LIBRARY"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 

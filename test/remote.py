@@ -5,8 +5,8 @@ usage: remote.py [--launches N] BIN FOLDER [TARGETS]
 
 Compiles every kernel file with a `RUN: %run` line to a bundle (TARGETS, by default nvptx:sm_90,spirv@32) and writes
 FOLDER: qdc-run, the bundles, and `run.sh DEVICE...`, which runs them all on each device (cuda, vulkan, hip) and ends
-with `N passed, N failed`. Each test launches N (100) times and compares each time. A test whose kernels a target refuses
-is left out for that target, and listed.
+with `N passed, N failed`. Each test launches N (100) times and compares each time. A test whose kernels a target
+refuses is left out for that target, and listed.
 """
 import argparse
 import glob
@@ -41,7 +41,8 @@ FOLDERS = ["test/ops", "test/faults", "test/launch", "docs/examples"]
 
 
 def run_lines(path):
-    """The arguments of each `%run` line, with the options that choose executors and what it sets for them ("env") apart."""
+    """The arguments of each `%run` line, with the options that choose executors and what it sets for them ("env")
+    apart."""
     with open(path) as file:
         text = re.sub(r"\\\n\s*//\s*RUN:\s*", "", file.read())
     for env, line in re.findall(r"RUN:\s*(?:env (\S+) )?%run\s+(.*)", text):
@@ -66,8 +67,8 @@ def applies(chosen, device):
 def compile_bundle(qdc, path, targets, options, bundle):
     """The targets that take the file's kernels, which the bundle is then for, and why the others do not."""
     def run(wanted):
-        return subprocess.run([qdc, path, "-target=" + ",".join(wanted), "--emit=qdb", "--strip-qir", "-o", bundle] + options,
-                              stderr=subprocess.PIPE, universal_newlines=True)
+        return subprocess.run([qdc, path, "-target=" + ",".join(wanted), "--emit=qdb", "--strip-qir", "-o", bundle]
+                              + options, stderr=subprocess.PIPE, universal_newlines=True)
     if run(targets).returncode == 0:
         return targets, []
     done = {target: run([target]) for target in targets}
@@ -102,13 +103,14 @@ def main():
             blocks = [word for word in arguments if word.startswith("-block=")]
             name = "".join([stem] + [re.sub(r"\W", "-", word) for word in blocks]) + ".qdb"
             if name not in bundles:
-                bundles[name], refusals = compile_bundle(os.path.join(binaries, "qdc"), path, targets.split(","), blocks,
-                                                         os.path.join(folder, name))
+                bundles[name], refusals = compile_bundle(os.path.join(binaries, "qdc"), path, targets.split(","),
+                                                         blocks, os.path.join(folder, name))
                 for refusal in refusals:
                     print("left out: %s for %s" % (name, refusal))
             for device in LANES:
                 if applies(chosen, device) and any(t.startswith(BACKENDS[device]) for t in bundles[name]):
-                    words = ["./qdc-run", name, "-device=" + device, "--repeat=%d" % options.launches] + [w for w in arguments if w not in blocks]
+                    words = ["./qdc-run", name, "-device=" + device, "--repeat=%d" % options.launches]
+                    words += [w for w in arguments if w not in blocks]
                     commands[device].append(" ".join(map(shlex.quote, words)))
     for device, lines in commands.items():
         with open(os.path.join(folder, "tests." + device), "w") as file:

@@ -6,8 +6,8 @@ usage: repeated.py --bin FOLDER [--launches N] [--only LIST] [--except LIST] [--
 
 All `RUN: %run` lines of test/ops, test/faults, test/launch and docs/examples, or of the files named, on each executor
 present that they ask for. What compiles a file alike is one process, which launches each line N (100) times with its
-inputs restored. LISTs are as in run.py; --threads has numbers of workers of the cpu device, each an executor. --compiler is
-a library in place of libqdcompiler. The last line is "N passed, N failed", counting lines by executor.
+inputs restored. LISTs are as in run.py; --threads has numbers of workers of the cpu device, each an executor.
+--compiler is a library in place of libqdcompiler. The last line is "N passed, N failed", counting lines by executor.
 """
 import argparse
 import concurrent.futures
@@ -47,7 +47,8 @@ def with_threads(executor, threads):
     """The executors that one of the cpu device stands for."""
     if executor.family != "cpu" or not threads:
         return [executor]
-    return [executor._replace(options=list(executor.options) + ["--threads=" + number]) for number in threads.split(",")]
+    return [executor._replace(options=list(executor.options) + ["--threads=" + number])
+            for number in threads.split(",")]
 
 
 def collect(path, present):
@@ -71,8 +72,8 @@ def launch(qdc_run, executor, path, compiled, env, lines, number):
     with tempfile.NamedTemporaryFile("w", suffix=".launches") as listed:
         listed.writelines(line + "\n" for line in lines)
         listed.flush()
-        failure = run.run(qdc_run, executor, [path, "--launches=" + listed.name, "--repeat=%d" % number] + list(compiled),
-                          TIME_LIMIT)
+        failure = run.run(qdc_run, executor,
+                          [path, "--launches=" + listed.name, "--repeat=%d" % number] + list(compiled), TIME_LIMIT)
     if failure is None:
         return 0, ""
     failed = len(lines) - len(re.findall("^passed: ", failure, re.MULTILINE))

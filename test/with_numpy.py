@@ -21,5 +21,6 @@ def ensure():
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(python) or subprocess.run([python, "-c", "import numpy"]).returncode:
             subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-            subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "numpy"], check=True)
+            subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "numpy"],
+                           check=True)
     os.execv(python, [python] + sys.argv)

@@ -1,6 +1,6 @@
-// A stand-in for the compiler library whose cpu device is a 64-bit Arm processor: a module's LLVM IR for it goes through
-// LLVM's own code generator, and qemu runs the program that the linker makes of it and Launcher.c. All else is handed on to
-// the library that was built with it.
+// A stand-in for the compiler library whose cpu device is a 64-bit Arm processor: a module's LLVM IR for it goes
+// through LLVM's own code generator, and qemu runs the program that the linker makes of it and Launcher.c. All else is
+// handed on to the library that was built with it.
 //
 // QD_AARCH64_CPU names the processor, as LLVM and qemu both do: cortex-a53 has the first version of the architecture,
 // neoverse-n1 atomic instructions and arithmetic of f16.
@@ -158,12 +158,13 @@ Error startProgram(Module &module) {
     file << "]\n";
   }
   std::string log = folder / "log";
-  if (Error error = runTool({LLC, "-mcpu=" + getProcessor(), "-O2", "-filetype=obj", "-relocation-model=pic",
-                             "-code-model=small", "-fp-contract=off", folder / "kernels.ll", "-o", folder / "kernels.o"},
-                            log))
+  if (Error error =
+          runTool({LLC, "-mcpu=" + getProcessor(), "-O2", "-filetype=obj", "-relocation-model=pic", "-code-model=small",
+                   "-fp-contract=off", folder / "kernels.ll", "-o", folder / "kernels.o"},
+                  log))
     return error;
-  if (Error error = runTool({LLD, "-static", "--fatal-warnings", folder / "kernels.o", LAUNCHER, "-o", folder / "kernels"},
-                            log))
+  if (Error error =
+          runTool({LLD, "-static", "--fatal-warnings", folder / "kernels.o", LAUNCHER, "-o", folder / "kernels"}, log))
     return error;
   module.program = std::make_unique<Program>(folder / "kernels");
   // The first reply comes when the program has been loaded; only then may its file go.
@@ -244,7 +245,9 @@ QDC_API int qdcResultOk(qdcResult result) { return REAL(qdcResultOk)(result); }
 QDC_API const void *qdcResultData(qdcResult result, size_t *size) { return REAL(qdcResultData)(result, size); }
 QDC_API const char *qdcResultDiagnostics(qdcResult result) { return REAL(qdcResultDiagnostics)(result); }
 QDC_API void qdcResultFree(qdcResult result) { REAL(qdcResultFree)(result); }
-QDC_API void qdcInitHostOptionsSized(qdcHostOptions *options, uint32_t bytes) { REAL(qdcInitHostOptionsSized)(options, bytes); }
+QDC_API void qdcInitHostOptionsSized(qdcHostOptions *options, uint32_t bytes) {
+  REAL(qdcInitHostOptionsSized)(options, bytes);
+}
 QDC_API void qdcFreeString(char *string) { REAL(qdcFreeString)(string); }
 
 QDC_API qdcHostModule qdcHostLoad(const void *qir, size_t size, const char *name, const qdcHostOptions *options,

@@ -1,5 +1,6 @@
-/* What the device (Device.cpp) and the launcher (Launcher.c) say to each other, both little-endian: a Request, an Argument for
- * each of the kernel's, and the contents of its buffers; back come a Reply, its message and the buffers' contents. */
+/* What the device (Device.cpp) and the launcher (Launcher.c) say to each other, both little-endian: a Request, an
+ * Argument for each of the kernel's, and the contents of its buffers; back come a Reply, its message and the buffers'
+ * contents. */
 #ifndef QD_TEST_AARCH64_PROTOCOL_H
 #define QD_TEST_AARCH64_PROTOCOL_H
 

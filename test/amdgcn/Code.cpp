@@ -66,7 +66,8 @@ const Issue *Code::at(llvm::ArrayRef<uint8_t> bytes, uint64_t base, uint64_t add
     return nullptr;
   }
   llvm::MCInst instruction;
-  auto status = reader->disassembler->getInstruction(instruction, size, bytes.drop_front(offset), address, llvm::nulls());
+  auto status =
+      reader->disassembler->getInstruction(instruction, size, bytes.drop_front(offset), address, llvm::nulls());
   if (status != llvm::MCDisassembler::Success) {
     problem = "no instruction of the chip stands there";
     return nullptr;

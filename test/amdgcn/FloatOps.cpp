@@ -30,7 +30,8 @@ template <typename T> bool isSignaling(T value) {
   return std::isnan(value) && !(llvm::bit_cast<BitsOf<T>>(value) & quiet);
 }
 template <typename T> T quieted(T value) {
-  return llvm::bit_cast<T>(BitsOf<T>(llvm::bit_cast<BitsOf<T>>(value) | BitsOf<T>(1) << (std::numeric_limits<T>::digits - 2)));
+  return llvm::bit_cast<T>(
+      BitsOf<T>(llvm::bit_cast<BitsOf<T>>(value) | BitsOf<T>(1) << (std::numeric_limits<T>::digits - 2)));
 }
 
 /// Zeros are ordered by their sign.
@@ -122,8 +123,8 @@ template <typename T> int exponentOf(T value) {
 }
 template <typename T> bool isSubnormal(T value) { return std::fpclassify(value) == FP_SUBNORMAL; }
 
-/// Scales what is given first, the denominator or the numerator, so that no step of the division leaves the range; the flag
-/// says that the quotient has to be scaled back.
+/// Scales what is given first, the denominator or the numerator, so that no step of the division leaves the range; the
+/// flag says that the quotient has to be scaled back.
 template <typename T> Result divScale(const u64 *s, const Mode &) {
   constexpr bool isSingle = sizeof(T) == 4;
   constexpr int far = isSingle ? 96 : 768, by = isSingle ? 64 : 128, small = isSingle ? 23 : 53;

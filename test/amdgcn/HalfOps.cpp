@@ -104,10 +104,11 @@ Function findHalfComparison(const std::string &kind) {
   static const struct {
     const char *name;
     Function function;
-  } rows[] = {{"f", compare<0>},    {"lt", compare<1>},   {"eq", compare<2>},   {"le", compare<3>},   {"gt", compare<4>},
-              {"lg", compare<5>},   {"ge", compare<6>},   {"o", compare<7>},    {"u", compare<8>},    {"nge", compare<9>},
-              {"nlg", compare<10>}, {"ngt", compare<11>}, {"nle", compare<12>}, {"neq", compare<13>}, {"nlt", compare<14>},
-              {"t", compare<15>},   {"class", classify}};
+  } rows[] = {{"f", compare<0>},    {"lt", compare<1>},   {"eq", compare<2>},   {"le", compare<3>},
+              {"gt", compare<4>},   {"lg", compare<5>},   {"ge", compare<6>},   {"o", compare<7>},
+              {"u", compare<8>},    {"nge", compare<9>},  {"nlg", compare<10>}, {"ngt", compare<11>},
+              {"nle", compare<12>}, {"neq", compare<13>}, {"nlt", compare<14>}, {"t", compare<15>},
+              {"class", classify}};
   for (const auto &row : rows)
     if (kind == row.name)
       return row.function;
@@ -164,16 +165,24 @@ const Op halfOps[] = {
        quotient.copySign(infinity);
        return out(quotient, mode);
      }},
-    {"v_cvt_f16_f32", "g:f", [](const u64 *s, const Mode &mode) { return out(rounded(double(single(s[0], mode))), mode); }},
+    {"v_cvt_f16_f32", "g:f", [](const u64 *s, const Mode &mode) {
+       return out(rounded(double(single(s[0], mode))), mode);
+     }},
     {"v_cvt_f32_f16", "f:g", [](const u64 *s, const Mode &mode) -> Result {
        return {llvm::bit_cast<u32>(float(A.convertToDouble())), false};
      }},
     {"v_cvt_pk_bf16_f32", "u:ff", [](const u64 *s, const Mode &mode) -> Result {
        return {upperHalf(single(s[0], mode)) | upperHalf(single(s[1], mode)) << 16, false};
      }},
-    {"v_fma_mix_f32", "f:xxxm", [](const u64 *s, const Mode &mode) -> Result { return {llvm::bit_cast<u32>(mix(s, mode)), false}; }},
-    {"v_fma_mixlo_f16", "g:xxxm", [](const u64 *s, const Mode &mode) { return out(rounded(double(mix(s, mode))), mode); }},
-    {"v_fma_mixhi_f16", "g:xxxm", [](const u64 *s, const Mode &mode) { return out(rounded(double(mix(s, mode))), mode); }},
+    {"v_fma_mix_f32", "f:xxxm", [](const u64 *s, const Mode &mode) -> Result {
+       return {llvm::bit_cast<u32>(mix(s, mode)), false};
+     }},
+    {"v_fma_mixlo_f16", "g:xxxm", [](const u64 *s, const Mode &mode) {
+       return out(rounded(double(mix(s, mode))), mode);
+     }},
+    {"v_fma_mixhi_f16", "g:xxxm", [](const u64 *s, const Mode &mode) {
+       return out(rounded(double(mix(s, mode))), mode);
+     }},
     {"v_cvt_f16_u16", HALF("g:h", rounded(double(s[0] & 0xFFFF)))},
     {"v_cvt_f16_i16", HALF("g:h", rounded(double(int16_t(s[0]))))},
     {"v_cvt_u16_f16", "h:g", toInt<uint16_t>},

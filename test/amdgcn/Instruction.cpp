@@ -137,7 +137,8 @@ bool parseOperand(std::string text, Operand &operand) {
   } else {
     operand.kind = Operand::Kind::Integer;
     operand.isHexadecimal = isHexadecimal;
-    operand.integer = first == '-' ? std::strtoll(text.c_str(), &end, 0) : int64_t(std::strtoull(text.c_str(), &end, 0));
+    operand.integer =
+        first == '-' ? std::strtoll(text.c_str(), &end, 0) : int64_t(std::strtoull(text.c_str(), &end, 0));
   }
   return end && !*end;
 }
@@ -237,8 +238,8 @@ bool parseModifier(const std::string &text, Instruction &made) {
     made.outputShift = key == "div" ? -1 : value == "2" ? 1 : 2;
   else if (key == "glc" || key == "sc0" || (key == "th" && value.find("RETURN") != std::string::npos))
     made.returnsOld = true;
-  else if (key != "slc" && key != "dlc" && key != "sc1" && key != "nt" && key != "scope" && key != "th" && key != "nv" &&
-           key != "gds")
+  else if (key != "slc" && key != "dlc" && key != "sc1" && key != "nt" && key != "scope" && key != "th" &&
+           key != "nv" && key != "gds")
     return false;
   return true;
 }
@@ -253,10 +254,11 @@ bool parseOne(const std::string &line, Instruction &made, std::string &problem) 
   if (startsWith(made.name, "v_dual_"))
     made.name = "v_" + made.name.substr(7);
   // What these say is of no consequence to what a program computes.
-  for (const char *start : {"s_wait", "s_nop", "s_delay_alu", "s_clause", "s_endpgm", "s_sleep", "s_sendmsg", "s_barrier",
-                            "s_inst_prefetch", "s_set_inst_prefetch", "s_code_end", "s_setprio", "buffer_gl",
-                            "buffer_inv", "buffer_wb", "global_inv", "global_wb", "s_dcache", "s_icache", "s_setvskip",
-                            "s_set_vgpr_msb", "s_trap", "s_sethalt"})
+  for (const char *start : {"s_wait",         "s_nop",     "s_delay_alu", "s_clause",        "s_endpgm",
+                            "s_sleep",        "s_sendmsg", "s_barrier",   "s_inst_prefetch", "s_set_inst_prefetch",
+                            "s_code_end",     "s_setprio", "buffer_gl",   "buffer_inv",      "buffer_wb",
+                            "global_inv",     "global_wb", "s_dcache",    "s_icache",        "s_setvskip",
+                            "s_set_vgpr_msb", "s_trap",    "s_sethalt"})
     if (startsWith(made.name, start))
       return true;
   if (space == std::string::npos)

@@ -11,7 +11,14 @@
 namespace amdgcn {
 
 /// Places of the registers that have names among the scalar ones.
-enum ScalarPlace : uint16_t { vccPlace = 106, ttmpPlace = 108, m0Place = 124, nullPlace = 125, execPlace = 126, numScalars = 128 };
+enum ScalarPlace : uint16_t {
+  vccPlace = 106,
+  ttmpPlace = 108,
+  m0Place = 124,
+  nullPlace = 125,
+  execPlace = 126,
+  numScalars = 128
+};
 /// Accumulation registers stand behind the vector registers.
 constexpr uint16_t numVectors = 256, numRegisters = 2 * numVectors;
 

@@ -45,7 +45,9 @@ u32 byTable(u32 a, u32 b, u32 c, u32 table) {
 }
 
 /// How often the sign stands before another bit, or -1.
-u32 signs(i32 value) { return value == 0 || value == -1 ? ~0u : u32(llvm::countl_zero(u32(value < 0 ? ~value : value))); }
+u32 signs(i32 value) {
+  return value == 0 || value == -1 ? ~0u : u32(llvm::countl_zero(u32(value < 0 ? ~value : value)));
+}
 
 u32 below(u64 mask, unsigned lane) { return u32(llvm::popcount(mask & ((u64(1) << lane) - 1))); }
 

@@ -94,7 +94,8 @@ void permuteRows(Wave &wave, const Instruction &what, bool isCrossed) {
   Words from = snapshot(wave, what.operands[1]), made;
   for (unsigned lane = 0; lane < wave.lanes(); ++lane) {
     // The variants of gfx12 take the place from a register.
-    Word place = what.operands.size() == 4 ? Word{u32(selectors >> 4 * (lane & 15)), 0} : read(wave, what.operands[2], lane);
+    Word place =
+        what.operands.size() == 4 ? Word{u32(selectors >> 4 * (lane & 15)), 0} : read(wave, what.operands[2], lane);
     if (!bit(exec, lane))
       continue;
     if (place.unknown & 15) {
@@ -134,7 +135,8 @@ void swapRows(Wave &wave, const Instruction &what, unsigned distance) {
 }
 
 void permuteBySharedMemory(Wave &wave, const Instruction &what) {
-  bool isBack = what.name.find("bpermute") != std::string::npos, fetchesInactive = what.name.find("_fi_") != std::string::npos;
+  bool isBack = what.name.find("bpermute") != std::string::npos,
+       fetchesInactive = what.name.find("_fi_") != std::string::npos;
   const Operand &destination = what.operands[0], &address = what.operands[1], &data = what.operands[2];
   // Halves of a wave of 64 do not reach each other on gfx10 and gfx11.
   unsigned reach = wave.chip.generation() == 10 || wave.chip.generation() == 11 ? 32 : wave.lanes();

@@ -53,10 +53,13 @@ struct ActiveGroup {
 
 class Run {
 public:
-  Run(LoadedProgram &program, const Kernel &kernel, const LaunchShape &shape, const std::string &arguments, const Memory &memory)
+  Run(LoadedProgram &program, const Kernel &kernel, const LaunchShape &shape, const std::string &arguments,
+      const Memory &memory)
       : program(program), kernel(kernel), shape(shape), arguments(arguments),
         model(chipModel(program.chip, has(kernel.descriptor.kernel_code_properties,
-                                          amdhsa::KERNEL_CODE_PROPERTY_ENABLE_WAVEFRONT_SIZE32) ? 32 : 64)),
+                                          amdhsa::KERNEL_CODE_PROPERTY_ENABLE_WAVEFRONT_SIZE32)
+                                          ? 32
+                                          : 64)),
         code(program.readers.try_emplace(model.lanes, program.chip, model.lanes).first->second) {
     this->arguments.resize(arguments.size() + argumentSlack);
     // What HSA's packet says of the block and the grid.
@@ -133,8 +136,9 @@ private:
         for (const Instruction &each : *what)
           text += (text.empty() ? "" : " :: ") + each.text;
         const auto &id = active.group.id;
-        wave.fault = "'" + text + "' at " + std::to_string(wave.pc - kernel.entry) + " in block (" + std::to_string(id[0]) + ", " +
-                     std::to_string(id[1]) + ", " + std::to_string(id[2]) + "): " + wave.fault;
+        wave.fault = "'" + text + "' at " + std::to_string(wave.pc - kernel.entry) + " in block (" +
+                     std::to_string(id[0]) + ", " + std::to_string(id[1]) + ", " + std::to_string(id[2]) +
+                     "): " + wave.fault;
         break;
       }
       if (!jumped)
@@ -233,7 +237,8 @@ private:
     bool isPacked = model.name == "gfx90a" || model.number >= 0x940 || model.generation() >= 11;
     if (!model.isGfx9())
       isPacked = model.generation() >= 11;
-    unsigned dims = AMDHSA_BITS_GET(kernel.descriptor.compute_pgm_rsrc2, amdhsa::COMPUTE_PGM_RSRC2_ENABLE_VGPR_WORKITEM_ID);
+    unsigned dims =
+        AMDHSA_BITS_GET(kernel.descriptor.compute_pgm_rsrc2, amdhsa::COMPUTE_PGM_RSRC2_ENABLE_VGPR_WORKITEM_ID);
     uint64_t exec = 0;
     for (unsigned lane = 0; lane < model.lanes && first + lane < threads; ++lane) {
       exec |= uint64_t(1) << lane;
@@ -273,7 +278,8 @@ std::string LoadedProgram::launch(const std::string &name, const LaunchShape &sh
 std::unique_ptr<Program> Program::load(const std::string &elf, const std::string &chip, std::string &problem) {
   auto file = object::ObjectFile::createELFObjectFile(MemoryBufferRef(elf, "code"));
   auto *object = file ? dyn_cast<object::ELF64LEObjectFile>(file->get()) : nullptr;
-  auto parts = object ? object->getELFFile().program_headers() : Expected<object::ELF64LE::PhdrRange>(object::ELF64LE::PhdrRange());
+  auto parts = object ? object->getELFFile().program_headers()
+                      : Expected<object::ELF64LE::PhdrRange>(object::ELF64LE::PhdrRange());
   if (!file || !object || !parts) {
     problem = file ? "is no program" : toString(file.takeError());
     if (!parts)

@@ -1,8 +1,8 @@
 // Carrying out the machine code of a code object, without a GPU.
 //
-// A launch ends as on a chip that has one memory without caches and takes the waves' instructions in turn, some of one and
-// some of the next. It fails at an instruction that is not known here, and where a program depends on registers, shared or
-// private memory that nothing has written.
+// A launch ends as on a chip that has one memory without caches and takes the waves' instructions in turn, some of one
+// and some of the next. It fails at an instruction that is not known here, and where a program depends on registers,
+// shared or private memory that nothing has written.
 #ifndef QD_TEST_AMDGCN_LAUNCH_H
 #define QD_TEST_AMDGCN_LAUNCH_H
 
@@ -23,7 +23,8 @@ struct LaunchShape {
 
 class Program {
 public:
-  /// Of an ELF file that is consistent, for the chip that it is compiled for. Null, with the problem, where it has none.
+  /// Of an ELF file that is consistent, for the chip that it is compiled for. Null, with the problem, where it has
+  /// none.
   static std::unique_ptr<Program> load(const std::string &elf, const std::string &chip, std::string &problem);
   virtual ~Program() = default;
   /// What went wrong, or an empty text.

@@ -1,5 +1,5 @@
-// Instructions that read and write memory: global, shared and private. Memory is one: what a wave stores, the others read
-// at once.
+// Instructions that read and write memory: global, shared and private. Memory is one: what a wave stores, the others
+// read at once.
 #include "Wave.h"
 
 #include "llvm/ADT/bit.h"
@@ -73,8 +73,8 @@ Place locate(Wave &wave, Space space, u64 address, unsigned bytes, bool isWrite,
   u64 size = space == Space::Shared ? all.value.size() : wave.scratchBytes;
   u64 base = space == Space::Shared ? 0 : lane * wave.scratchBytes;
   if (address > size || bytes > size - address) {
-    wave.fail("lane " + std::to_string(lane) + " accesses byte " + std::to_string(address) + " of " + std::to_string(size) +
-              (space == Space::Shared ? " of shared memory" : " of its own memory"));
+    wave.fail("lane " + std::to_string(lane) + " accesses byte " + std::to_string(address) + " of " +
+              std::to_string(size) + (space == Space::Shared ? " of shared memory" : " of its own memory"));
     return {};
   }
   return {&all.value[base + address], &all.unknown[base + address]};
@@ -116,15 +116,16 @@ void load(Wave &wave, const Access &access, const Place &place, unsigned destina
   }
   unsigned shift = access.half ? 16 : 0;
   u32 mask = 0xFFFFu << shift;
-  word = {(word.value & ~mask) | (u32(part.bits) << shift & mask), (word.unknown & ~mask) | (u32(part.unknown) << shift & mask)};
+  word = {(word.value & ~mask) | (u32(part.bits) << shift & mask),
+          (word.unknown & ~mask) | (u32(part.unknown) << shift & mask)};
 }
 
 void store(Wave &wave, const Access &access, const Place &place, unsigned source, unsigned lane) {
   for (unsigned done = 0; done < access.bytes; done += 4) {
     const Word &word = wave.vector(source + done / 4, lane);
     unsigned shift = access.half == 1 ? 16 : 0;
-    writeWord(wave, {place.value + done, place.unknown ? place.unknown + done : nullptr}, std::min(4u, access.bytes - done),
-              {word.value >> shift, word.unknown >> shift}, lane);
+    writeWord(wave, {place.value + done, place.unknown ? place.unknown + done : nullptr},
+              std::min(4u, access.bytes - done), {word.value >> shift, word.unknown >> shift}, lane);
   }
 }
 
@@ -180,8 +181,16 @@ bool parseAtomic(std::string text, Atomic &made) {
 
 template <typename T> u64 combineFloats(const std::string &op, T a, T b) {
   T result = op == "add"   ? a + b
-             : op == "min" ? (std::isnan(a) ? b : std::isnan(b) ? a : std::signbit(a) == std::signbit(b) ? std::min(a, b) : std::signbit(a) ? a : b)
-                           : (std::isnan(a) ? b : std::isnan(b) ? a : std::signbit(a) == std::signbit(b) ? std::max(a, b) : std::signbit(a) ? b : a);
+             : op == "min" ? (std::isnan(a)                        ? b
+                              : std::isnan(b)                      ? a
+                              : std::signbit(a) == std::signbit(b) ? std::min(a, b)
+                              : std::signbit(a)                    ? a
+                                                                   : b)
+                           : (std::isnan(a)                        ? b
+                              : std::isnan(b)                      ? a
+                              : std::signbit(a) == std::signbit(b) ? std::max(a, b)
+                              : std::signbit(a)                    ? b
+                                                                   : a);
   u64 bits = 0;
   std::memcpy(&bits, &result, sizeof result);
   return bits;
@@ -212,10 +221,12 @@ Value readVector(Wave &wave, unsigned place, unsigned words, unsigned lane) {
 }
 
 /// `compared` is only of those that compare; the destination is negative where the old value is not wanted.
-void access(Wave &wave, const Atomic &atomic, const Place &place, Value value, Value compared, int destination, unsigned lane) {
+void access(Wave &wave, const Atomic &atomic, const Place &place, Value value, Value compared, int destination,
+            unsigned lane) {
   Value old = readWord(place, atomic.bytes);
   bool compares = !atomic.op.compare(0, 3, "cmp");
-  // A word that is compared may have bytes beside the ones that count, which nobody has written: they are as they were read.
+  // A word that is compared may have bytes beside the ones that count, which nobody has written: they are as they were
+  // read.
   if (compares && compared.unknown & ~old.unknown)
     wave.fail("lane " + std::to_string(lane) + " compares with what nobody has written");
   u64 unknown = value.unknown | (atomic.op == "swap" ? 0 : old.unknown);
@@ -240,10 +251,12 @@ u64 known(Wave &wave, Value value) {
 /// A vector address, 32 bits beside a scalar base and 64 alone.
 u64 globalAddress(Wave &wave, const Instruction &what, const Operand &vector, const Operand &base, unsigned lane) {
   if (base.kind == Operand::Kind::Scalar && base.place != nullPlace)
-    return known(wave, wave.scalar(base, 2)) + u32(known(wave, readVector(wave, vector.place, 1, lane))) + u64(what.offset);
+    return known(wave, wave.scalar(base, 2)) + u32(known(wave, readVector(wave, vector.place, 1, lane))) +
+           u64(what.offset);
   return known(wave, readVector(wave, vector.place, 2, lane)) + u64(what.offset);
 }
-u64 scratchAddress(Wave &wave, const Instruction &what, const Operand &vector, const Operand &base, unsigned lane, bool isBuffer) {
+u64 scratchAddress(Wave &wave, const Instruction &what, const Operand &vector, const Operand &base, unsigned lane,
+                   bool isBuffer) {
   u64 address = u64(what.offset);
   if (vector.kind == Operand::Kind::Vector)
     address += known(wave, readVector(wave, vector.place, 1, lane));
@@ -269,7 +282,9 @@ bool runGlobal(Wave &wave, const Instruction &what, std::string name, Space spac
   // destination, address, data, base; loads have no data, buffers have the data first and a resource.
   size_t next = 0;
   const Operand *destination = isLoad || (isAtomic && what.returnsOld) || isBuffer ? &operands[next++] : nullptr;
-  const Operand *vector = &operands[next++], *data = isBuffer ? destination : destination && isLoad ? nullptr : &operands[next++];
+  const Operand *vector = &operands[next++], *data = isBuffer                ? destination
+                                                     : destination && isLoad ? nullptr
+                                                                             : &operands[next++];
   next += isBuffer;
   if (next + 1 != operands.size())
     return wave.fail("the operands of a memory access are not understood"), true;
@@ -303,8 +318,8 @@ bool runGlobal(Wave &wave, const Instruction &what, std::string name, Space spac
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-/// Two places by one instruction: of "2_b32", "2st64_b64", "2addr_b32", "2addr_stride64_b64" what stands behind, and how
-/// many elements a step is.
+/// Two places by one instruction: of "2_b32", "2st64_b64", "2addr_b32", "2addr_stride64_b64" what stands behind, and
+/// how many elements a step is.
 bool takePair(std::string &name, unsigned &step) {
   for (const char *start : {"2st64_", "2addr_stride64_"})
     if (removePrefix(name, start)) {

@@ -344,7 +344,8 @@ bool runScalar(Wave &wave, const Instruction &what, bool &jumped) {
   if (isBarrier || name == "s_barrier_wait")
     wave.isWaiting = true;
   if (startsWith(name, "s_barrier")) {
-    if (!isBarrier && ((what.text.find("-1") == std::string::npos && what.text.find("0xffff") == std::string::npos) || !wave.barrier))
+    if (!isBarrier &&
+        ((what.text.find("-1") == std::string::npos && what.text.find("0xffff") == std::string::npos) || !wave.barrier))
       wave.fail("a barrier is waited for that is not the block's, or was not signalled");
     return true;
   }

@@ -62,7 +62,8 @@ Value readPlace(Wave &wave, const Operand &operand, unsigned words, unsigned lan
   return value;
 }
 
-Value readSource(Wave &wave, const Instruction &what, const Operand &operand, char letter, unsigned index, unsigned lane) {
+Value readSource(Wave &wave, const Instruction &what, const Operand &operand, char letter, unsigned index,
+                 unsigned lane) {
   if (letter == 'x')
     letter = what.selectHighOfPair.value_or(0) >> index & 1 ? 'g' : 'f';
   unsigned width = widthOf(letter);
@@ -133,7 +134,8 @@ void modifyOutput(const Instruction &what, char letter, Value &value) {
   if ((!what.outputShift && !what.hasClamp) || !isFloatLetter(letter))
     return;
   if (letter == 'f')
-    value.bits = llvm::bit_cast<uint32_t>(float(scaled(llvm::bit_cast<float>(uint32_t(value.bits)), what.outputShift, what.hasClamp)));
+    value.bits = llvm::bit_cast<uint32_t>(
+        float(scaled(llvm::bit_cast<float>(uint32_t(value.bits)), what.outputShift, what.hasClamp)));
   else if (letter == 'd')
     value.bits = llvm::bit_cast<uint64_t>(scaled(llvm::bit_cast<double>(value.bits), what.outputShift, what.hasClamp));
   else {
@@ -152,7 +154,8 @@ struct Form {
 };
 
 /// Operands in the order of the form: results first. Fills in what the text leaves out.
-bool takeOperands(Wave &wave, const Instruction &what, const Form &form, Results &results, std::vector<const Operand *> &sources) {
+bool takeOperands(Wave &wave, const Instruction &what, const Form &form, Results &results,
+                  std::vector<const Operand *> &sources) {
   static const Operand vcc = [] {
     Operand made;
     made.kind = Operand::Kind::Scalar;
@@ -256,7 +259,8 @@ uint32_t place(uint32_t old, uint64_t value, const Parts &parts) {
     return uint32_t(value);
   bool isByte = parts.destination < Part::Word0;
   unsigned width = isByte ? 8 : 16;
-  unsigned shift = isByte ? 8 * unsigned(parts.destination) : 16 * (unsigned(parts.destination) - unsigned(Part::Word0));
+  unsigned shift =
+      isByte ? 8 * unsigned(parts.destination) : 16 * (unsigned(parts.destination) - unsigned(Part::Word0));
   uint32_t mask = ((1u << width) - 1) << shift, moved = uint32_t(value) << shift & mask;
   if (parts.unused == Parts::Unused::Preserve)
     return (old & ~mask) | moved;

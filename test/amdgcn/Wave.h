@@ -106,9 +106,10 @@ using Function = Result (*)(const uint64_t *sources, const Mode &mode);
 
 /// An operation that computes each result from the sources alone.
 ///
-/// `form` is "results:sources", of letters: u, w, h raw values of 32, 64 and 16 bits; f, d, g floats of 32, 64 and 16 bits,
-/// i an integer that stands among floats; s the scalar condition; C a mask of lanes that takes the flag, c a mask of lanes, v that in VCC; + the old result; k a
-/// signed constant of 16 bits; l the lane; t the instruction's table; x a float of 32 or 16 bits, m which are of 16.
+/// `form` is "results:sources", of letters: u, w, h raw values of 32, 64 and 16 bits; f, d, g floats of 32, 64 and 16
+/// bits, i an integer that stands among floats; s the scalar condition; C a mask of lanes that takes the flag, c a mask
+/// of lanes, v that in VCC; + the old result; k a signed constant of 16 bits; l the lane; t the instruction's table; x
+/// a float of 32 or 16 bits, m which are of 16.
 struct Op {
   const char *name, *form;
   Function function;
@@ -124,7 +125,8 @@ bool isFloatLetter(char letter);
 /// The bits of a constant among operands of a letter's type.
 uint64_t constantBits(const Operand &operand, char letter);
 /// The function's result, and which bits of it nobody knows.
-Value evaluate(Function function, const Value *sources, unsigned count, const Mode &mode, bool &flag, bool &isFlagUnknown);
+Value evaluate(Function function, const Value *sources, unsigned count, const Mode &mode, bool &flag,
+               bool &isFlagUnknown);
 
 // What each file carries out. False where the instruction is none of its own.
 bool runScalar(Wave &wave, const Instruction &what, bool &jumped);

@@ -1,6 +1,6 @@
 // Times distinct kernels compiled by one thread and by several:  bench-threads TARGET [KERNELS] [THREADS]
-// Prints kernels a second of both, their ratio, and the memory that the process holds after each. Where a machine is busy
-// with something else, the processor time of a kernel and how often a thread waited for another tell more.
+// Prints kernels a second of both, their ratio, and the memory that the process holds after each. Where a machine is
+// busy with something else, the processor time of a kernel and how often a thread waited for another tell more.
 
 #include "compiler/Compiler.h"
 
@@ -46,7 +46,8 @@ static rusage measureUse() {
 }
 
 static double getMs(const rusage &use) {
-  return 1e3 * double(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-3 * double(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+  return 1e3 * double(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+         1e-3 * double(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
 static Times compileAll(const char *target, unsigned first, unsigned count, unsigned numThreads) {
@@ -96,8 +97,9 @@ int main(int argc, char **argv) {
   Times one = compileAll(argv[1], 100, count, 1);
   double memory = measureMiB();
   Times several = compileAll(argv[1], 100 + count, count, threads);
-  std::printf("%s: one thread %.1f a second, %u threads %.1f, ratio %.2f; processor %.2f and %.2f ms a kernel, %.2f and %.2f "
-              "waits; %.0f MiB after, %.0f MiB after both\n",
-              argv[1], one.perSecond, threads, several.perSecond, several.perSecond / one.perSecond, one.processorMs,
-              several.processorMs, one.waits, several.waits, memory, measureMiB());
+  std::printf(
+      "%s: one thread %.1f a second, %u threads %.1f, ratio %.2f; processor %.2f and %.2f ms a kernel, %.2f and %.2f "
+      "waits; %.0f MiB after, %.0f MiB after both\n",
+      argv[1], one.perSecond, threads, several.perSecond, several.perSecond / one.perSecond, one.processorMs,
+      several.processorMs, one.waits, several.waits, memory, measureMiB());
 }

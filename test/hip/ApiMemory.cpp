@@ -167,7 +167,8 @@ HIP_API int hipFree(uint64_t address) {
 
 HIP_API int hipMemcpyHtoD(uint64_t to, const void *from, size_t bytes) {
   HIP_BEGIN("hipMemcpyHtoD");
-  return onDefault(/*waits=*/true, [&](Queue &queue) { return copy(queue, to, const_cast<void *>(from), bytes, true); });
+  return onDefault(/*waits=*/true,
+                   [&](Queue &queue) { return copy(queue, to, const_cast<void *>(from), bytes, true); });
 }
 HIP_API int hipMemcpyDtoH(void *to, uint64_t from, size_t bytes) {
   HIP_BEGIN("hipMemcpyDtoH");

@@ -12,7 +12,8 @@ constexpr unsigned threadsOfMultiprocessor = 2048;
 constexpr unsigned numMultiprocessors = 8;
 
 int blocksAtOnce(const Chip &chip, const KernelCode &kernel, unsigned threads, uint64_t sharedBytes) {
-  unsigned blocks = threadsOfMultiprocessor / ((threads + unsigned(kernel.lanes) - 1) / unsigned(kernel.lanes) * unsigned(kernel.lanes));
+  unsigned blocks = threadsOfMultiprocessor /
+                    ((threads + unsigned(kernel.lanes) - 1) / unsigned(kernel.lanes) * unsigned(kernel.lanes));
   uint64_t shared = kernel.ldsBytes + sharedBytes;
   return int(shared ? std::min<uint64_t>(blocks, chip.ldsBytes / shared) : blocks);
 }
@@ -79,7 +80,8 @@ int launch(void *handle, const Geometry &geometry, void *stream, void **paramete
     uint64_t value = hiddenValue(argument.kind, geometry);
     std::memcpy(&segment[argument.offset], &value, argument.size);
   }
-  auto run = [weak = std::weak_ptr<ModuleObject>(module), &kernel, geometry, segment, isCooperative, device = queue->device]() -> int {
+  auto run = [weak = std::weak_ptr<ModuleObject>(module), &kernel, geometry, segment, isCooperative,
+              device = queue->device]() -> int {
     auto live = weak.lock();
     if (!live)
       return misuse(launchFailure, "a module is unloaded before a launch of it has finished");
@@ -144,8 +146,8 @@ HIP_API int hipModuleGetFunction(void **function, void *module, const char *name
   return success;
 }
 HIP_API int hipModuleLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
-                                  unsigned blockY, unsigned blockZ, unsigned sharedBytes, void *stream, void **parameters,
-                                  void **extra) {
+                                  unsigned blockY, unsigned blockZ, unsigned sharedBytes, void *stream,
+                                  void **parameters, void **extra) {
   HIP_BEGIN("hipModuleLaunchKernel");
   if (extra)
     return invalidValue;

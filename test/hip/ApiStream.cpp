@@ -11,7 +11,8 @@ constexpr unsigned nonBlocking = 1;
 constexpr int relaxed = 2;
 
 int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 /// Each question lets one more command be carried out.

@@ -28,8 +28,8 @@ int runCode(ModuleObject &module, const KernelCode &kernel, const Geometry &geom
     bool isThere = findMemory(address, address % 4 || bytes > 4 ? bytes : 1);
     return isThere ? reinterpret_cast<uint8_t *>(address) : nullptr;
   };
-  problem = module.machine->launch(kernel.name, {geometry.grid, geometry.block, geometry.sharedBytes, isCooperative}, segment,
-                                   memory);
+  problem = module.machine->launch(kernel.name, {geometry.grid, geometry.block, geometry.sharedBytes, isCooperative},
+                                   segment, memory);
   if (problem.empty())
     return success;
   std::fprintf(stderr, "stand-in for HIP: kernel '%s': %s\n", kernel.name.c_str(), problem.c_str());

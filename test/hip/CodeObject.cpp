@@ -48,9 +48,10 @@ Error readTarget(const Elf &elf, CodeObject &code) {
     unsigned bits = header.e_flags & mask;
     return bits == on ? '+' : bits == off ? '-' : ' ';
   };
-  code.xnack = mode(ELF::EF_AMDGPU_FEATURE_XNACK_V4, ELF::EF_AMDGPU_FEATURE_XNACK_ON_V4, ELF::EF_AMDGPU_FEATURE_XNACK_OFF_V4);
-  code.sramecc =
-      mode(ELF::EF_AMDGPU_FEATURE_SRAMECC_V4, ELF::EF_AMDGPU_FEATURE_SRAMECC_ON_V4, ELF::EF_AMDGPU_FEATURE_SRAMECC_OFF_V4);
+  code.xnack =
+      mode(ELF::EF_AMDGPU_FEATURE_XNACK_V4, ELF::EF_AMDGPU_FEATURE_XNACK_ON_V4, ELF::EF_AMDGPU_FEATURE_XNACK_OFF_V4);
+  code.sramecc = mode(ELF::EF_AMDGPU_FEATURE_SRAMECC_V4, ELF::EF_AMDGPU_FEATURE_SRAMECC_ON_V4,
+                      ELF::EF_AMDGPU_FEATURE_SRAMECC_OFF_V4);
   return Error::success();
 }
 
@@ -96,7 +97,8 @@ Expected<KernelCode> readKernel(msgpack::MapDocNode &map) {
   if (word(map, ".symbol") != kernel.name + ".kd")
     return fail("calls the descriptor of '{0}' '{1}'", kernel.name, word(map, ".symbol"));
   if (!kernel.maxThreads || kernel.maxThreads > 1024 || (kernel.lanes != 32 && kernel.lanes != 64))
-    return fail("has a kernel '{0}' of up to {1} threads in waves of {2}", kernel.name, kernel.maxThreads, kernel.lanes);
+    return fail("has a kernel '{0}' of up to {1} threads in waves of {2}", kernel.name, kernel.maxThreads,
+                kernel.lanes);
   uint64_t end = 0;
   for (msgpack::DocNode &node : map[".args"].getArray(/*Convert=*/true)) {
     msgpack::MapDocNode &map = node.getMap();
@@ -150,10 +152,11 @@ Error checkDescriptor(const Elf &elf, const KernelCode &kernel) {
   bool isWave32 = found.kernel_code_properties & amdhsa::KERNEL_CODE_PROPERTY_ENABLE_WAVEFRONT_SIZE32;
   if (found.kernarg_size != kernel.segmentBytes || found.group_segment_fixed_size != kernel.ldsBytes ||
       kernel.lanes != (isWave32 ? 32 : 64))
-    return fail("has a descriptor of '{0}' that says {1} bytes of arguments, {2} of shared memory and waves of {3}, and "
-                "metadata of {4}, {5} and {6}",
-                kernel.name, uint32_t(found.kernarg_size), uint32_t(found.group_segment_fixed_size), isWave32 ? 32 : 64,
-                kernel.segmentBytes, kernel.ldsBytes, kernel.lanes);
+    return fail(
+        "has a descriptor of '{0}' that says {1} bytes of arguments, {2} of shared memory and waves of {3}, and "
+        "metadata of {4}, {5} and {6}",
+        kernel.name, uint32_t(found.kernarg_size), uint32_t(found.group_segment_fixed_size), isWave32 ? 32 : 64,
+        kernel.segmentBytes, kernel.ldsBytes, kernel.lanes);
   if (*descriptorAt + uint64_t(found.kernel_code_entry_byte_offset) != *entryAt || *entryAt % 256)
     return fail("starts '{0}' at {1:x}, its code is at {2:x}", kernel.name,
                 *descriptorAt + uint64_t(found.kernel_code_entry_byte_offset), *entryAt);

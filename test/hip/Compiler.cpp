@@ -68,12 +68,13 @@ void qdcResultFree(qdcResult result) { compiler().resultFree(result); }
 void qdcInitHostOptionsSized(qdcHostOptions *options, uint32_t structSize) {
   compiler().initHostOptions(options, structSize);
 }
-qdcHostModule qdcHostLoad(const void *qir, size_t size, const char *name, const qdcHostOptions *options, char **diagnostics) {
+qdcHostModule qdcHostLoad(const void *qir, size_t size, const char *name, const qdcHostOptions *options,
+                          char **diagnostics) {
   return compiler().hostLoad(qir, size, name, options, diagnostics);
 }
 const char *qdcHostInterface(qdcHostModule module) { return compiler().hostInterface(module); }
-int qdcHostLaunch(qdcHostModule module, const char *kernel, const uint32_t grid[3], const qdcHostArg *args, size_t numArgs,
-                  char **diagnostics) {
+int qdcHostLaunch(qdcHostModule module, const char *kernel, const uint32_t grid[3], const qdcHostArg *args,
+                  size_t numArgs, char **diagnostics) {
   return compiler().hostLaunch(module, kernel, grid, args, numArgs, diagnostics);
 }
 void qdcHostUnload(qdcHostModule module) { compiler().hostUnload(module); }

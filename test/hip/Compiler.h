@@ -1,5 +1,5 @@
-// The compiler library as the stand-in meets it. The stand-in also takes its place: where QDC_COMPILER_LIBRARY names the
-// stand-in, it hands the runtime's calls on and keeps the bundles that come back, with their QIR.
+// The compiler library as the stand-in meets it. The stand-in also takes its place: where QDC_COMPILER_LIBRARY names
+// the stand-in, it hands the runtime's calls on and keeps the bundles that come back, with their QIR.
 #ifndef QD_TEST_HIP_COMPILER_H
 #define QD_TEST_HIP_COMPILER_H
 

@@ -7,8 +7,8 @@
 //   QD_HIP_DEVICES   chips, "gfx942" unless given; several by commas; "" for a machine without a GPU
 //   QD_HIP_BUNDLES   bundles that launches look for their QIR in: files and folders of *.qdb, by colons
 //   QD_HIP_EXECUTE   "code" carries out the machine code itself, without its QIR
-//   QD_HIP_FAIL      FUNCTION:CALL:CODE ends the CALLth call of a function with a status; FUNCTION:CALL+:CODE later ones too
-//   QD_HIP_STRICT    a process that misuses the interface or leaves objects behind ends with status 99
+//   QD_HIP_FAIL      FUNCTION:CALL:CODE ends the CALLth call of a function with a status; FUNCTION:CALL+:CODE later
+//   ones too QD_HIP_STRICT    a process that misuses the interface or leaves objects behind ends with status 99
 #ifndef QD_TEST_HIP_CONTROL_H
 #define QD_TEST_HIP_CONTROL_H
 

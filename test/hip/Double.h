@@ -222,7 +222,8 @@ std::shared_ptr<Program> findProgram(const std::string &code);
 /// Whether the code object's arguments are those that the interface describes; notes where not.
 bool checkLayout(const Program &program, const CodeObject &code);
 /// Carries out a launch of the program by sim, with the segment of arguments.
-int runKernel(Program &program, const KernelCode &kernel, const Geometry &geometry, const std::string &segment, int device);
+int runKernel(Program &program, const KernelCode &kernel, const Geometry &geometry, const std::string &segment,
+              int device);
 /// Whether launches carry out the code itself, as QD_HIP_EXECUTE=code says.
 bool executesCode();
 /// Carries a launch out by the module's machine code.

@@ -61,7 +61,8 @@ void addNamed() {
   }
 }
 
-/// What a launch hands over, one after the other: arguments, and behind a buffer its extents where the kernel takes them.
+/// What a launch hands over, one after the other: arguments, and behind a buffer its extents where the kernel takes
+/// them.
 struct Expected {
   std::string name, kind;
   uint64_t bytes;
@@ -87,7 +88,8 @@ template <typename T = uint64_t> T read(const std::string &segment, const Kernel
 }
 
 /// The arguments for sim, by the metadata's places.
-int decode(const qd::rt::Kernel &kernel, const KernelCode &code, const std::string &segment, std::vector<qdcHostArg> &args) {
+int decode(const qd::rt::Kernel &kernel, const KernelCode &code, const std::string &segment,
+           std::vector<qdcHostArg> &args) {
   size_t at = 0;
   for (const qd::rt::Parameter &parameter : kernel.parameters) {
     qdcHostArg arg = {};
@@ -107,7 +109,8 @@ int decode(const qd::rt::Kernel &kernel, const KernelCode &code, const std::stri
         count *= arg.extents[dim] = read<int64_t>(segment, code.arguments[at++]);
       if (count < 0 || count > arg.count)
         return misuse(illegalAddress, "'" + parameter.name + "' of kernel '" + kernel.name + "' is given as " +
-                                          std::to_string(count) + " elements, its memory holds " + std::to_string(arg.count));
+                                          std::to_string(count) + " elements, its memory holds " +
+                                          std::to_string(arg.count));
       arg.count = count;
     }
     args.push_back(arg);
@@ -140,7 +143,8 @@ void addBundle(const void *bytes, size_t size, unsigned optLevel) {
   for (qd::rt::Variant &variant : bundle->variants)
     if (variant.triple == qd::rt::amdgcnTriple) {
       uint64_t hash = llvm::xxh3_64bits(variant.image);
-      machine().programs.push_front(std::make_shared<Program>(Program{hash, std::move(variant), bundle->qir, optLevel}));
+      machine().programs.push_front(
+          std::make_shared<Program>(Program{hash, std::move(variant), bundle->qir, optLevel}));
     }
 }
 
@@ -177,7 +181,9 @@ bool checkLayout(const Program &program, const CodeObject &code) {
              (expected[i].name.empty() || argument.name == expected[i].name);
     }
     if (!fits)
-      return misuse(invalidImage, "the arguments of kernel '" + kernel.name + "' lie elsewhere than the launch puts them"), false;
+      return misuse(invalidImage,
+                    "the arguments of kernel '" + kernel.name + "' lie elsewhere than the launch puts them"),
+             false;
   }
   return true;
 }
@@ -195,7 +201,8 @@ int checkAddresses(const KernelCode &kernel, const std::string &segment, int dev
   return success;
 }
 
-int runKernel(Program &program, const KernelCode &code, const Geometry &geometry, const std::string &segment, int device) {
+int runKernel(Program &program, const KernelCode &code, const Geometry &geometry, const std::string &segment,
+              int device) {
   const qd::rt::Kernel *kernel = program.variant.interface.find(code.name);
   for (size_t dim = 0; dim < 3; ++dim)
     if (geometry.block[dim] != kernel->block[dim])

@@ -3,10 +3,10 @@
 
 usage: execution.py --bin FOLDER --double LIBRARY [--all] [--sim] [FILE.qir...]
 
-All launches that a file asks for, each file on another chip and wave, or with --all on all of them. Examples are compiled
-to bundles before and run as a program that ships them would; what stands in test/ is compiled where it runs. The machine
-code is carried out as it is (test/amdgcn), or with --sim the QIR that the bundle holds beside it. A process that misuses
-HIP's interface, or leaves memory or handles behind, is a failure.
+All launches that a file asks for, each file on another chip and wave, or with --all on all of them. Examples are
+compiled to bundles before and run as a program that ships them would; what stands in test/ is compiled where it runs.
+The machine code is carried out as it is (test/amdgcn), or with --sim the QIR that the bundle holds beside it. A process
+that misuses HIP's interface, or leaves memory or handles behind, is a failure.
 """
 import argparse
 import glob
@@ -24,8 +24,8 @@ import remote  # noqa: E402
 import run  # noqa: E402
 
 # Chips, and waves that they are asked for. The first machine's other device must not matter.
-CHIPS = [("gfx942:sramecc+:xnack-", 64), ("gfx1100", 32), ("gfx90a:sramecc+:xnack-", 64), ("gfx1030", 64), ("gfx1200", 32),
-         ("gfx1030", 32), ("gfx1100", 64), ("gfx1200", 64)]
+CHIPS = [("gfx942:sramecc+:xnack-", 64), ("gfx1100", 32), ("gfx90a:sramecc+:xnack-", 64), ("gfx1030", 64),
+         ("gfx1200", 32), ("gfx1030", 32), ("gfx1100", 64), ("gfx1200", 64)]
 # Options that stand with a process, not with a launch.
 COMPILED = ("-block=", "-bind=", "-O", "--subgroup-size")
 FOLDERS = ["test/ops", "test/launch", "test/faults", "docs/examples"]
@@ -51,8 +51,8 @@ def applies(chosen, chip, lanes):
 
 
 def choose(path, turn, on_all):
-    """(options, launches, chip, lanes): those that compile the file alike together, each set on the next chip that takes it
-    or on all of them."""
+    """(options, launches, chip, lanes): those that compile the file alike together, each set on the next chip that
+    takes it or on all of them."""
     sets = {}
     for chosen, arguments in remote.run_lines(path):
         key = (tuple(sorted(chosen.items())), tuple(w for w in arguments if w.startswith(COMPILED)))
@@ -80,7 +80,8 @@ def main():
     parser.add_argument("--sim", action="store_true")
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
-    files = options.files or [path for folder in FOLDERS for path in sorted(glob.glob(os.path.join(ROOT, folder, "*.qir")))]
+    files = options.files or [path for folder in FOLDERS
+                              for path in sorted(glob.glob(os.path.join(ROOT, folder, "*.qir")))]
     turn = itertools.count()
     count = failures = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +94,8 @@ def main():
                     where.env["QD_HIP_BUNDLES"] = program
                 with open(listed, "w") as file:
                     file.writelines(" ".join(words) + "\n" for words in launches)
-                failure = run.run(os.path.join(options.bin, "qdc-run"), where, [program, "--launches=" + listed] + compiled)
+                failure = run.run(os.path.join(options.bin, "qdc-run"), where,
+                                  [program, "--launches=" + listed] + compiled)
                 count += len(launches)
                 if failure:
                     failures += 1

@@ -85,7 +85,8 @@ template <typename T> bool differsInKind(T found, bool isNaN, bool isInfinite, b
     return isNaN != std::isnan(found);
   if (isNegative != std::signbit(found))
     return true;
-  bool isAtEnd = magnitude > double(std::numeric_limits<T>::max()) * (1 - 4 * double(std::numeric_limits<T>::epsilon()));
+  bool isAtEnd =
+      magnitude > double(std::numeric_limits<T>::max()) * (1 - 4 * double(std::numeric_limits<T>::epsilon()));
   return isInfinite != std::isinf(found) && !isAtEnd;
 }
 

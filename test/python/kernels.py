@@ -3,7 +3,8 @@ import qdc
 
 # Those that reach the host's memory, and GPUs with what stands for one.
 HOSTS = ("cpu", "interp", "sim:sm_90", "sim:gfx942", "sim:gfx1100")
-COPYING = tuple(entry.name for entry in qdc.devices() if entry.present and ":" in entry.name and "CHIP" not in entry.name)
+COPYING = tuple(entry.name for entry in qdc.devices() if entry.present and ":" in entry.name
+                and "CHIP" not in entry.name)
 DEVICES = HOSTS + COPYING
 
 SCALE = """\

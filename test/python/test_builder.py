@@ -96,7 +96,8 @@ class Table(unittest.TestCase):
     def test_own_forms(self):
         """The rest, by their names in QIR, in one kernel."""
         module = qdc.Builder()
-        k = module.kernel("k", {"x": qdc.buffer("i32"), "m": qdc.buffer("f32", 2, readonly=True, noalias=True, align=16)}, 64,
+        k = module.kernel("k", {"x": qdc.buffer("i32"),
+                                "m": qdc.buffer("f32", 2, readonly=True, noalias=True, align=16)}, 64,
                           resizable=True, min_blocks=2, max_registers=64)
         i = k.thread_index()
         s = k.call_op("qd.shared.alloc", "i32", 64)
@@ -110,7 +111,8 @@ class Table(unittest.TestCase):
         k.x[0] = k.cast(t[1, i & 1], qdc.i32)
         k.call_op("qd.atomic_rmw", "add", 1, k.x, 0, where=i < 3, order="acq_rel", scope="block")
         old, done = k.call_op("qd.atomic_cas", 0, 1, k.x, i, order="acquire")
-        k.call_op("qd.atomic_store", k.call_op("qd.atomic_load", k.x, 0, where=done, otherwise=old), k.x, 1, order="release")
+        k.call_op("qd.atomic_store", k.call_op("qd.atomic_load", k.x, 0, where=done, otherwise=old), k.x, 1,
+                  order="release")
         part = k.call_op("qd.view", k.m, (0, i), (2, 2))
         row = k.m.view((i, 0), 3)
         k.x[k.call_op("qd.size", part, 1)] = k.cast(row[0], qdc.i32)
@@ -130,7 +132,8 @@ class Table(unittest.TestCase):
         sine, cosine = k.math.sincos(v)
         k.x[3] = k.cast(k.math.clampf(sine, cosine, 1.0), qdc.i32)
         text = qdc.compile(module, "nvptx", emit="qir").text
-        for name in ("sync_shared", "radix_rank", "strides(", "align(16)", "volatile", "acq_rel", "@numbers", "min_blocks(2)"):
+        for name in ("sync_shared", "radix_rank", "strides(", "align(16)", "volatile", "acq_rel", "@numbers",
+                     "min_blocks(2)"):
             self.assertIn(name, text)
         qdc.compile(module, "nvptx:sm_90", emit="ptx")
 
@@ -139,10 +142,12 @@ class Values(unittest.TestCase):
     def test_integers(self):
         """Operators round and shift as Python's do."""
         x = np.array([-2**31, -7, -3, -1, 0, 1, 2, 6, 7, 2**31 - 1] * 3 + [5, -5], np.int32)
-        operators = (lambda a: a // 3, lambda a: a // -3, lambda a: a % 3, lambda a: a % -3, lambda a: a // 4, lambda a: a % 8,
-                     lambda a: a & 6, lambda a: a | 1, lambda a: a ^ -1, lambda a: ~a, lambda a: a >> 2, lambda a: 5 - (a >> 3),
-                     lambda a: abs(a >> 1), lambda a: -(a >> 1), lambda a: 100 // ((a & 7) + 1), lambda a: 100 % ((a & 7) + 1),
-                     lambda a: (a & 3) ** 3, lambda a: 2 << (a & 3))
+        operators = (lambda a: a // 3, lambda a: a // -3, lambda a: a % 3, lambda a: a % -3, lambda a: a // 4,
+                     lambda a: a % 8,
+                     lambda a: a & 6, lambda a: a | 1, lambda a: a ^ -1, lambda a: ~a, lambda a: a >> 2,
+                     lambda a: 5 - (a >> 3),
+                     lambda a: abs(a >> 1), lambda a: -(a >> 1), lambda a: 100 // ((a & 7) + 1),
+                     lambda a: 100 % ((a & 7) + 1), lambda a: (a & 3) ** 3, lambda a: 2 << (a & 3))
         for number, operator in enumerate(operators):
             def build(k):
                 i = k.thread_index()
@@ -153,15 +158,16 @@ class Values(unittest.TestCase):
 
     def test_floats(self):
         x = np.linspace(-4, 4, 32).astype(np.float32)
-        operators = (lambda a: a // 0.75, lambda a: a % 0.75, lambda a: a % -0.75, lambda a: 2.0 / (a + 0.01), lambda a: -a,
-                     lambda a: abs(a) ** 2.0, lambda a: 1 - a * 2)
+        operators = (lambda a: a // 0.75, lambda a: a % 0.75, lambda a: a % -0.75, lambda a: 2.0 / (a + 0.01),
+                     lambda a: -a, lambda a: abs(a) ** 2.0, lambda a: 1 - a * 2)
         for number, operator in enumerate(operators):
             def build(k):
                 i = k.thread_index()
                 k.y[i] = operator(k.x[i])
             with self.subTest(operator=number):
                 expected = np.array([operator(v) for v in x], np.float32)
-                np.testing.assert_allclose(run("interp", build, x.copy(), np.zeros(32, np.float32)), expected, rtol=1e-5)
+                np.testing.assert_allclose(run("interp", build, x.copy(), np.zeros(32, np.float32)), expected,
+                                           rtol=1e-5)
 
     def test_comparisons(self):
         x = np.array([-1.5, 0, 2, np.nan] * 8, np.float32)
@@ -172,7 +178,8 @@ class Values(unittest.TestCase):
             tests = (v < 0, v <= 0, v > 0, v >= 0, v == 0, v != 0, 0 < v, v != v)
             k.y[i] = k.pack_bits(*tests)
 
-        expected = [sum(int(t) << n for n, t in enumerate((v < 0, v <= 0, v > 0, v >= 0, v == 0, v != 0, 0 < v, v != v)))
+        expected = [sum(int(t) << n
+                        for n, t in enumerate((v < 0, v <= 0, v > 0, v >= 0, v == 0, v != 0, 0 < v, v != v)))
                     for v in x]
         np.testing.assert_array_equal(run("interp", build, x, np.zeros(32, np.int32)), expected)
 
@@ -273,31 +280,42 @@ class Mistakes(unittest.TestCase):
         for build, text in (
                 (lambda: k.i + k.f, r"found %f of f32, expected i32"), (lambda: k.i + k.j, "expected i32"),
                 (lambda: k.i + other.i, "belongs to another kernel"), (lambda: k.i + 2**40, "does not fit i32"),
-                (lambda: k.i + 0.5, "expected an integer"), (lambda: k.f & 1, "no such operator"), (lambda: k.i / 2, "use //"),
-                (lambda: k.x + 1, "is an array"), (lambda: k.f + k.x, "is an array"), (lambda: bool(k.i < 3), "known only when"),
+                (lambda: k.i + 0.5, "expected an integer"), (lambda: k.f & 1, "no such operator"),
+                (lambda: k.i / 2, "use //"),
+                (lambda: k.x + 1, "is an array"), (lambda: k.f + k.x, "is an array"),
+                (lambda: bool(k.i < 3), "known only when"),
                 (lambda: list(k.i), "iterated"), (lambda: k.x[0, 1], "takes 1 subscripts, got 2"),
-                (lambda: k.x[k.f], "a subscript is"), (lambda: k.x[0.5], "a subscript is"), (lambda: k.i[0], "no elements"),
+                (lambda: k.x[k.f], "a subscript is"), (lambda: k.x[0.5], "a subscript is"),
+                (lambda: k.i[0], "no elements"),
                 (lambda: k.x.store(1, 0, where=k.i), "expected i1"), (lambda: k.math.exp(k.i), "expected a float"),
                 (lambda: k.math.exp(), "lacks its operand 'a'"), (lambda: k.math.exp(k.f, b=2), "no operand 'b'"),
-                (lambda: k.math.exp(k.f, k.f, k.f, k.f), "takes 2 operands"), (lambda: k.subgroup.shuffle(k.f, 1, value=k.f), "twice"),
-                (lambda: k.subgroup.reduce("add"), "at least one"), (lambda: k.subgroup.reduce("add", k.f, k.f), "one value"),
-                (lambda: k.subgroup.reduce(3, k.f), "a kind or a function"), (lambda: k.subgroup.reduce("add }", k.f), "a word"),
+                (lambda: k.math.exp(k.f, k.f, k.f, k.f), "takes 2 operands"),
+                (lambda: k.subgroup.shuffle(k.f, 1, value=k.f), "twice"),
+                (lambda: k.subgroup.reduce("add"), "at least one"),
+                (lambda: k.subgroup.reduce("add", k.f, k.f), "one value"),
+                (lambda: k.subgroup.reduce(3, k.f), "a kind or a function"),
+                (lambda: k.subgroup.reduce("add }", k.f), "a word"),
                 (lambda: k.subgroup.reduce(lambda a, b: (a, b), k.f), "gives 2 values, expected 1"),
                 (lambda: k.subgroup.reduce("add", k.f, tile=k.i), "known beforehand"),
                 (lambda: k.subgroup.reduce("add", k.f, identity=(1, 2)), "1 values, and 2 identities"),
                 (lambda: k.thread_id("x y"), "a word"), (lambda: k.otherwise(), "right behind"),
                 (lambda: k.if_(k.i < 3, lambda: 1, lambda: (1, 2)), "give 1 and 2 values"),
                 (lambda: k.if_(k.i < 3, lambda: k.i, lambda: None), "give 1 and 0 values"),
-                (lambda: k.if_(k.i < 3, lambda: None, lambda: k.i), "give 0 and 1 values"), (lambda: k.vector(1.0), "2, 3, 4"),
+                (lambda: k.if_(k.i < 3, lambda: None, lambda: k.i), "give 0 and 1 values"),
+                (lambda: k.vector(1.0), "2, 3, 4"),
                 (lambda: k.for_(0, k.i, 1, lambda i: 1, []), "gives 1 values, expected 0"),
-                (lambda: k.for_(k.i, 0, -1), "a loop's step is at least 1, got -1"), (lambda: k.for_(0, 9, np.int32(0)), "at least 1"),
+                (lambda: k.for_(k.i, 0, -1), "a loop's step is at least 1, got -1"),
+                (lambda: k.for_(0, 9, np.int32(0)), "at least 1"),
                 (lambda: module.kernel("q4", ["a"], 32), "arguments map names to types, got list"),
                 (lambda: k.shared("f33", 3), "unknown type"), (lambda: k.shared("f32", 0), "from 1"),
                 (lambda: k.shared("f32", k.i), "from 1"), (lambda: k.table([], "i32"), "not empty"),
-                (lambda: k.table([[1], [2, 3]], "i32"), "one length"), (lambda: k.table([2**40], "i32"), "does not fit"),
+                (lambda: k.table([[1], [2, 3]], "i32"), "one length"),
+                (lambda: k.table([2**40], "i32"), "does not fit"),
                 (lambda: k["q"], "no argument 'q'"), (lambda: k.call(k), "takes a function"),
-                (lambda: module.kernel("k", {}, 32), "has a 'k' already"), (lambda: module.kernel("a b", {}, 32), "a name is"),
-                (lambda: module.kernel("q", {"a-b": qdc.i32}, 32), "a name is"), (lambda: module.kernel("q2", {}, 0.5), "integer"),
+                (lambda: module.kernel("k", {}, 32), "has a 'k' already"),
+                (lambda: module.kernel("a b", {}, 32), "a name is"),
+                (lambda: module.kernel("q", {"a-b": qdc.i32}, 32), "a name is"),
+                (lambda: module.kernel("q2", {}, 0.5), "integer"),
                 (lambda: module.kernel("q3", {"a": int}, 32), "unknown type"), (lambda: k.print_(3), "expected a text"),
                 (lambda: k.async_copy(k.f, 0, k.f, 0), "is an array"), (lambda: k.call_op("qd.return"), "'qd.return'"),
                 (lambda: k.call_op("qd.load", k.f, 0), "is an array"), (lambda: qdc.buffer("f32", 4), "1 to 3"),

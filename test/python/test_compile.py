@@ -119,7 +119,8 @@ class Diagnostics(unittest.TestCase):
     def test_text_of_any_kind(self):
         """Reading loses no line and fails on nothing."""
         source = random.Random(1)
-        words = ["a.qir:3:4: error: x", "note: y", " ^", "^", "", "  text", "warning:", "b:1:2: note: z", "\t  ^", ":::"]
+        words = ["a.qir:3:4: error: x", "note: y", " ^", "^", "", "  text", "warning:", "b:1:2: note: z", "\t  ^",
+                 ":::"]
         for _ in range(300):
             text = "\n".join(source.choice(words) for _ in range(source.randrange(8)))
             parse_diagnostics(text)
@@ -159,7 +160,8 @@ class Mistakes(unittest.TestCase):
             data = bytearray(DIVERGENT.encode())
             for _ in range(source.randrange(1, 6)):
                 place = source.randrange(len(data))
-                data[place:place + source.randrange(4)] = bytes(source.choices(b"%@()[]{}<>,:=0-9fix \n\0\xff", k=source.randrange(4)))
+                data[place:place + source.randrange(4)] = bytes(source.choices(b"%@()[]{}<>,:=0-9fix \n\0\xff",
+                                                                               k=source.randrange(4)))
             try:
                 qdc.compile(bytes(data), "nvptx", emit="ptx")
             except qdc.CompileError as error:
@@ -205,7 +207,8 @@ class Libraries(unittest.TestCase):
     def test_import_is_cheap(self):
         """Names are loaded when used: neither ctypes nor NumPy comes by the import alone."""
         out = self.run_python("import sys; before = set(sys.modules)\nimport qdc\n"
-                              "print(sorted({'ctypes', 'numpy', 'json', 'enum', 'inspect'} & (set(sys.modules) - before)))")
+                              "added = set(sys.modules) - before\n"
+                              "print(sorted({'ctypes', 'numpy', 'json', 'enum', 'inspect'} & added))")
         self.assertEqual("[]\n", out)
 
 

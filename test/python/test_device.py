@@ -1,4 +1,5 @@
-"""Devices and buffers: what they tell, copies to devices that do not reach the host's memory, and uses after the end."""
+"""Devices and buffers: what they tell, copies to devices that do not reach the host's memory, and uses after the
+end."""
 import copy
 import gc
 import multiprocessing
@@ -58,16 +59,20 @@ class Devices(unittest.TestCase):
         self.assertEqual(8, qdc.Device("cpu", subgroup_size=8).subgroup_size)
 
     def test_wrong(self):
-        for name, text in (("cpo", "did you mean 'cpu'"), ("cpu:1", "takes nothing"), ("sim", "needs a chip"), ("sim:", "needs a chip"),
-                           ("vulkan:99", "."), ("vulkan:x", "not a device number"), ("cuda:-1", "."), ("x" * 10000, "no device")):
+        for name, text in (("cpo", "did you mean 'cpu'"), ("cpu:1", "takes nothing"), ("sim", "needs a chip"),
+                           ("sim:", "needs a chip"),
+                           ("vulkan:99", "."), ("vulkan:x", "not a device number"), ("cuda:-1", "."),
+                           ("x" * 10000, "no device")):
             with self.subTest(name=name[:20]), self.assertRaisesRegex(qdc.DeviceError, text):
                 qdc.Device(name)
-        for name, options, text in (("cpu", {"subgroup_size": 7}, "no subgroups of 7 lanes"), ("sim:sm_1", {}, "unknown chip 'sm_1'"),
+        for name, options, text in (("cpu", {"subgroup_size": 7}, "no subgroups of 7 lanes"),
+                                    ("sim:sm_1", {}, "unknown chip 'sm_1'"),
                                     ("sim:gfx942", {"subgroup_size": 32}, "no subgroups of 32"),
                                     ("interp", {"checks": "bogus"}, "unknown check 'bogus'")):
             with self.subTest(name=name), self.assertRaisesRegex(qdc.DeviceError, text):
                 qdc.Device(name, **options)
-        for options, text in (({"subgroup_size": 7}, "7"), ({"subgroup_size": 2**31}, "."), ({"threads": -1}, "threads is from"),
+        for options, text in (({"subgroup_size": 7}, "7"), ({"subgroup_size": 2**31}, "."),
+                              ({"threads": -1}, "threads is from"),
                               ({"opt_level": 4}, "opt_level"), ({"checks": 3}, "checks is a text"),
                               ({"checks": "all"}, "checks are those of interp, cpu has none"),
                               ({"launch_time_limit": True}, "launch_time_limit is from"),
@@ -81,7 +86,8 @@ class Devices(unittest.TestCase):
         module = device.load(kernels.SCALE)
         for thing in (device, module, module["scale"], device.allocate(4, "f32"), qdc.Stream(device)):
             for act in (copy.copy, copy.deepcopy, pickle.dumps):
-                with self.subTest(thing=thing, act=act), self.assertRaisesRegex(TypeError, "cannot be copied or pickled"):
+                with self.subTest(thing=thing, act=act), self.assertRaisesRegex(TypeError,
+                                                                                "cannot be copied or pickled"):
                     act(thing)
         gc.collect()
         x = np.ones(4, np.float32)
@@ -136,7 +142,8 @@ class Devices(unittest.TestCase):
                 device.load(bytes(data))
         data = bytearray(bundle.data)
         data[data.index((0x07230203).to_bytes(4, "little")) + 40] ^= 1
-        with self.assertRaisesRegex(qdc.DeviceError, "damaged: its bytes have checksum [0-9a-f]{16}, expected [0-9a-f]{16}$"):
+        with self.assertRaisesRegex(qdc.DeviceError,
+                                    "damaged: its bytes have checksum [0-9a-f]{16}, expected [0-9a-f]{16}$"):
             device.load(bytes(data))
 
     def test_timing(self):
@@ -231,8 +238,10 @@ class Buffers(unittest.TestCase):
                              (lambda: x.download(np.frombuffer(bytes(16), np.float32)), "read-only"),
                              (lambda: x.upload("text"), "expected an array"), (lambda: x.fill(256), "from 0 to 255"),
                              (lambda: device.allocate(-1), "from 0"), (lambda: device.allocate(1.5), "an integer"),
-                             (lambda: device.allocate(2**61, "f64"), "bytes"), (lambda: device.allocate(4, "f31"), "unknown type"),
-                             (lambda: device.load(kernels.SCALE)["scale"](4, 2, device.allocate(4, "f64"), grid=1), "are f64"),
+                             (lambda: device.allocate(2**61, "f64"), "bytes"),
+                             (lambda: device.allocate(4, "f31"), "unknown type"),
+                             (lambda: device.load(kernels.SCALE)["scale"](4, 2, device.allocate(4, "f64"), grid=1),
+                              "are f64"),
                              (lambda: other.load(kernels.SCALE)["scale"](4, 2, x, grid=1), "a buffer of device 'cpu'")):
             with self.subTest(text=text), self.assertRaisesRegex(ArgumentError, text):
                 action()
@@ -275,7 +284,8 @@ class Ends(unittest.TestCase):
             kernel = module["scale"]
             buffer.close()
             buffer.close()
-            for action in (buffer.numpy, lambda: buffer.fill(0), lambda: kernel(4, 2, buffer, grid=1), lambda: buffer.upload(np.zeros(4, "f4"))):
+            for action in (buffer.numpy, lambda: buffer.fill(0), lambda: kernel(4, 2, buffer, grid=1),
+                           lambda: buffer.upload(np.zeros(4, "f4"))):
                 with self.assertRaisesRegex(ArgumentError, "closed"):
                     action()
             module.close()

@@ -10,8 +10,10 @@ import kernels
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BEFORE = {
-    "docs/python.md": "import numpy\nfrom kernels import SCALE as text\nvalues = numpy.ones(1000, 'f4')\nout = numpy.zeros(1000, 'f4')\n",
-    "docs/examples/python_frontend/README.md": "import numpy\nn = 1000\nx = numpy.ones(n, 'f4')\ny = numpy.ones(n, 'f4')\n",
+    "docs/python.md": "import numpy\nfrom kernels import SCALE as text\n"
+                      "values = numpy.ones(1000, 'f4')\nout = numpy.zeros(1000, 'f4')\n",
+    "docs/examples/python_frontend/README.md": "import numpy\nn = 1000\n"
+                                               "x = numpy.ones(n, 'f4')\ny = numpy.ones(n, 'f4')\n",
     "README.md": "",
 }
 
@@ -27,8 +29,10 @@ class Documents(unittest.TestCase):
                     file.write(kernels.SCALE)
                 with open(os.path.join(folder, "blocks.py"), "w") as file:
                     file.write(before + "\n".join(blocks))
-                done = subprocess.run([sys.executable, "blocks.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                      universal_newlines=True, env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))
+                done = subprocess.run([sys.executable, "blocks.py"], cwd=folder, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT,
+                                      universal_newlines=True,
+                                      env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))
                 self.assertEqual(0, done.returncode, done.stdout)
 
 

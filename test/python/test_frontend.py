@@ -37,7 +37,8 @@ class Examples(unittest.TestCase):
             for width in ("128", "512"):
                 done = subprocess.run([sys.executable, "-m", "python_frontend", "vulkan"], stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, universal_newlines=True, env=dict(
-                                          os.environ, PYTHONPATH=os.pathsep.join(sys.path), LP_NATIVE_VECTOR_WIDTH=width))
+                                          os.environ, PYTHONPATH=os.pathsep.join(sys.path),
+                                          LP_NATIVE_VECTOR_WIDTH=width))
                 self.assertEqual(0, done.returncode, done.stdout)
 
     def test_targets(self):
@@ -521,7 +522,8 @@ class Anything(unittest.TestCase):
                         node, file = parse(function)
                         types = {argument.arg: type for argument in node.args.args}
                         built = module_text.kernel("k", types, 32)
-                        Lowering(built).run_kernel(Function(function, node, file), {name: built[name] for name in types})
+                        Lowering(built).run_kernel(Function(function, node, file),
+                                                   {name: built[name] for name in types})
                         qdc.compile(module_text, "nvptx", emit="qir")
                     except qdc.Error as error:
                         self.assertTrue(str(error))

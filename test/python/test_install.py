@@ -30,7 +30,8 @@ class Install(unittest.TestCase):
             out = run("-c", program)
             self.assertIn(".target sm_90", out)
             self.assertIn(folder, out)
-            run("-c", "import qdc; from importlib import metadata, resources; assert metadata.version('qdc') == qdc.__version__")
+            run("-c", "import qdc; from importlib import metadata, resources; "
+                      "assert metadata.version('qdc') == qdc.__version__")
             run("-m", "pip", "check")
             run("-m", "pip", "uninstall", "--quiet", "--yes", "qdc")
             run(*pip, "--editable", FOLDER)

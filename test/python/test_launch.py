@@ -283,8 +283,8 @@ qd.kernel @twice(%rows: i32, %columns: i32, %down: i32, %across: i32, %x: !qd.bu
   qd.return
 }
 """
-    picks = (lambda a: a.T, lambda a: a[:, ::3], lambda a: a[1::2, 1::2], lambda a: a, lambda a: a[2:3, ::2], lambda a: a[:0],
-             lambda a: a.T[:1])
+    picks = (lambda a: a.T, lambda a: a[:, ::3], lambda a: a[1::2, 1::2], lambda a: a, lambda a: a[2:3, ::2],
+             lambda a: a[:0], lambda a: a.T[:1])
 
     class Lent:
         def __init__(self, array):
@@ -320,14 +320,17 @@ qd.kernel @twice(%rows: i32, %columns: i32, %down: i32, %across: i32, %x: !qd.bu
     def test_refused(self):
         class Broken:
             def __init__(self, strides):
-                self.__array_interface__ = {"shape": (2, 3), "typestr": "<f4", "data": (4096, False), "strides": strides}
+                self.__array_interface__ = {"shape": (2, 3), "typestr": "<f4", "data": (4096, False),
+                                            "strides": strides}
 
         x = np.ones((4, 6), np.float32)
         for value, text in ((x[::-1], "strides (-24, 4) bytes, expected multiples of 4 from 0"),
-                            (np.zeros(5, [("a", "u1"), ("b", "f4")])["b"], "strides (5,) bytes, expected multiples of 4 from 0"),
+                            (np.zeros(5, [("a", "u1"), ("b", "f4")])["b"],
+                             "strides (5,) bytes, expected multiples of 4 from 0"),
                             (3, "expected an array, got int"),
                             (Broken((4,)), "strides (4,), expected one for each dimension"),
-                            (Broken("ab"), "expected one for each dimension"), (Broken(7), "expected one for each dimension")):
+                            (Broken("ab"), "expected one for each dimension"),
+                            (Broken(7), "expected one for each dimension")):
             with self.subTest(text=text), self.assertRaises(qdc.ArgumentError) as caught:
                 qdc.span(value)
             self.assertIn(text, str(caught.exception))
@@ -394,20 +397,26 @@ class Arguments(unittest.TestCase):
     def test_arrays(self):
         for value, text in (
                 (self.x.astype(np.float64), "elements are f64, expected f32"), (self.x[::2], "not contiguous"),
-                (np.ones((4, 6), np.float32).T, r"not contiguous: shape \(6, 4\), strides \(4, 24\) bytes, expected \(16, 4\)"), (np.ones(4, ">f4"), "foreign byte order"),
+                (np.ones((4, 6), np.float32).T,
+                 r"not contiguous: shape \(6, 4\), strides \(4, 24\) bytes, expected \(16, 4\)"),
+                (np.ones(4, ">f4"), "foreign byte order"),
                 (np.ones(4, complex), "dtype complex128"), (np.array(["a"]), "dtype str"),
-                (np.array([None]), "dtype object"), (np.zeros(3, [("a", "f4")]), "dtype"), (3, "expected an array, got int"),
+                (np.array([None]), "dtype object"), (np.zeros(3, [("a", "f4")]), "dtype"),
+                (3, "expected an array, got int"),
                 (None, "expected an array, got NoneType"), ([1.0], "expected an array, got list"),
                 ("text", "expected an array, got str"), (np.float32, "expected an array, got type"),
                 (np.frombuffer(bytes(16), np.float32), "read-only"), (b"12345678", "elements are i8"),
                 (np.frombuffer(bytearray(9), np.int8)[1:].view(np.float32), "expected a multiple of 4 bytes"),
-                (self.kernel, "expected an array, got Kernel"), (np.float32(1), "expected an array, got the number float32"),
-                (np.ma.masked_array(self.x, self.x > 1), "an array with a mask"), (memoryview(bytearray(16)).cast("f")[::2], "not contiguous")):
+                (self.kernel, "expected an array, got Kernel"),
+                (np.float32(1), "expected an array, got the number float32"),
+                (np.ma.masked_array(self.x, self.x > 1), "an array with a mask"),
+                (memoryview(bytearray(16)).cast("f")[::2], "not contiguous")):
             with self.subTest(value=repr(value)[:60]):
                 self.refused("argument 'x' of kernel 'scale': .*" + text, 3, 2, value)
 
     def test_anything(self):
-        """Whatever is handed in ends in a result or an error of this package, or in one that the value raises itself."""
+        """Whatever is handed in ends in a result or an error of this package, or in one that the value raises
+        itself."""
         class Raising:
             def __getattr__(self, name):
                 raise RuntimeError(name)
@@ -418,19 +427,27 @@ class Arguments(unittest.TestCase):
 
             __float__ = __index__
 
-        values = [0, -1, 2**200, 1.5, float("nan"), True, None, "", "x", "\0", "\ud800", b"x", [], [1], (), {}, {1: 2}, set(),
-                  object(), type, len, lambda: 1, self.x, np.zeros((2, 2), np.int32), np.float32(3), np.array(5), np.array([None]),
-                  array.array("d", [1]), bytearray(8), Raising(), NoIndex(), qdc.f32, qdc, 1j, range(3), ..., np.bool_(True),
+        values = [0, -1, 2**200, 1.5, float("nan"), True, None, "", "x", "\0", "\ud800", b"x", [], [1], (), {}, {1: 2},
+                  set(),
+                  object(), type, len, lambda: 1, self.x, np.zeros((2, 2), np.int32), np.float32(3), np.array(5),
+                  np.array([None]),
+                  array.array("d", [1]), bytearray(8), Raising(), NoIndex(), qdc.f32, qdc, 1j, range(3), ...,
+                  np.bool_(True),
                   np.datetime64("2020-01-01"), qdc.view(np.zeros(4, np.uint16), "bf16"), qdc.buffer("f32"), self.module]
         device = self.module.device
         for value in values:
-            for call in (lambda: self.kernel(value, 1.0, self.x.copy(), grid=1), lambda: self.kernel(1, value, self.x.copy(), grid=1),
-                         lambda: self.kernel(1, 1.0, value, grid=1), lambda: self.kernel(1, 1.0, self.x.copy(), grid=value),
+            for call in (lambda: self.kernel(value, 1.0, self.x.copy(), grid=1),
+                         lambda: self.kernel(1, value, self.x.copy(), grid=1),
+                         lambda: self.kernel(1, 1.0, value, grid=1),
+                         lambda: self.kernel(1, 1.0, self.x.copy(), grid=value),
                          lambda: self.module[value], lambda: qdc.Device(value), lambda: qdc.Device("cpu", blocks=value),
-                         lambda: qdc.Device("cpu", threads=value), lambda: qdc.Device("interp", checks=value).load(kernels.SCALE),
+                         lambda: qdc.Device("cpu", threads=value),
+                         lambda: qdc.Device("interp", checks=value).load(kernels.SCALE),
                          lambda: qdc.compile(value, "nvptx"), lambda: qdc.compile(kernels.SCALE, value),
-                         lambda: qdc.compile(kernels.SCALE, "nvptx", emit=value), lambda: qdc.compile(kernels.SCALE, "nvptx", blocks=value),
-                         lambda: qdc.compile(kernels.SCALE, "nvptx", name=value), lambda: qdc.compile(kernels.SCALE, "nvptx", bind=value),
+                         lambda: qdc.compile(kernels.SCALE, "nvptx", emit=value),
+                         lambda: qdc.compile(kernels.SCALE, "nvptx", blocks=value),
+                         lambda: qdc.compile(kernels.SCALE, "nvptx", name=value),
+                         lambda: qdc.compile(kernels.SCALE, "nvptx", bind=value),
                          lambda: device.load(value), lambda: device.upload(value), lambda: device.allocate(4, value),
                          lambda: device.allocate(value), lambda: device.allocate(2, "f32").upload(value)):
                 try:

@@ -60,7 +60,8 @@ def differences(seeds, devices):
                     continue
                 if not np.array_equal(y, expected):
                     place = np.flatnonzero(y != np.array(expected))[0]
-                    found.append((seed, device, "f%d(%d) is %d, found %d" % (seed, x[place], expected[place], y[place])))
+                    found.append((seed, device,
+                                  "f%d(%d) is %d, found %d" % (seed, x[place], expected[place], y[place])))
     return found
 
 

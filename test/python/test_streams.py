@@ -28,8 +28,8 @@ class Prepared(unittest.TestCase):
                 y = device.upload(np.ones(8, np.float32))
                 prepared.set(x=y).launch()
                 np.testing.assert_array_equal(y.numpy(), [0.5] * 4 + [1] * 4)
-                for wrong, text in (({"k": "x"}, "expected a number"), ({"q": 1}, "no parameter 'q'"), ({"n": 2**40}, "does not fit"),
-                                    ({"x": np.zeros(3)}, "are f64")):
+                for wrong, text in (({"k": "x"}, "expected a number"), ({"q": 1}, "no parameter 'q'"),
+                                    ({"n": 2**40}, "does not fit"), ({"x": np.zeros(3)}, "are f64")):
                     with self.assertRaisesRegex(qdc.ArgumentError, text):
                         prepared.set(**wrong)
                 with self.assertRaisesRegex(qdc.ArgumentError, "from 1 to"):
@@ -46,7 +46,8 @@ class Prepared(unittest.TestCase):
             with self.subTest(device=name):
                 x = np.ones(8, np.float32)
                 if name not in kernels.HOSTS:
-                    with self.assertRaisesRegex(qdc.ArgumentError, "argument 'x' of kernel 'scale': .*expected a qdc.Buffer"):
+                    with self.assertRaisesRegex(qdc.ArgumentError,
+                                                "argument 'x' of kernel 'scale': .*expected a qdc.Buffer"):
                         kernel.prepare(8, 2, x, grid=1)
                     continue
                 prepared = kernel.prepare(8, 2, x, grid=1)
@@ -105,12 +106,15 @@ class Streams(unittest.TestCase):
         kernel = device.load(kernels.SCALE)["scale"]
         x, stream, graph = device.allocate(4, "f32"), device.stream(), device.graph()
         prepared = kernel.prepare(4, 2, x, grid=1)
-        for action, text in ((lambda: prepared.launch(other.stream()), "a stream of device"), (lambda: prepared.launch(3), "got int"),
+        for action, text in ((lambda: prepared.launch(other.stream()), "a stream of device"),
+                             (lambda: prepared.launch(3), "got int"),
                              (lambda: stream.upload(other.allocate(4, "f32"), np.zeros(4, "f4")), "a buffer of device"),
-                             (lambda: stream.upload(x, np.zeros(3, "f4")), "12 bytes"), (lambda: stream.upload(None, None), "a buffer"),
+                             (lambda: stream.upload(x, np.zeros(3, "f4")), "12 bytes"),
+                             (lambda: stream.upload(None, None), "a buffer"),
                              (lambda: stream.copy(x, device.allocate(3, "f32")), "a copy of 12 bytes"),
                              (lambda: stream.wait(3), "an event"), (lambda: stream.fill(x, -1), "from 0 to 255"),
-                             (lambda: device.event().seconds_until(None), "an event"), (lambda: graph.add(kernel), "a prepared launch"),
+                             (lambda: device.event().seconds_until(None), "an event"),
+                             (lambda: graph.add(kernel), "a prepared launch"),
                              (lambda: graph.download(x, bytes(16)), "read-only"),
                              (lambda: other.graph().add(prepared), "a prepared launch"),
                              (lambda: device.stream(-1), "from 0"), (lambda: device.stream("x"), "an integer")):
@@ -118,9 +122,10 @@ class Streams(unittest.TestCase):
                 action()
         event = device.event().record(stream)
         device.close()
-        for action in (lambda: prepared.launch(), lambda: stream.fill(x), lambda: event.synchronize(), lambda: graph.launch(),
-                       lambda: device.stream(), lambda: device.event(), lambda: device.graph(), lambda: device.synchronize(),
-                       lambda: kernel.prepare(4, 2, x, grid=1)):
+        for action in (lambda: prepared.launch(), lambda: stream.fill(x), lambda: event.synchronize(),
+                       lambda: graph.launch(),
+                       lambda: device.stream(), lambda: device.event(), lambda: device.graph(),
+                       lambda: device.synchronize(), lambda: kernel.prepare(4, 2, x, grid=1)):
             with self.assertRaisesRegex(qdc.Error, "closed"):
                 action()
 

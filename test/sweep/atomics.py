@@ -133,14 +133,16 @@ def own(kind, type, space, rng):
     equality = OPEN_ZERO if kind in ("minnumf", "maxnumf") else VALUE
     name = "atomic_%s_%s_%s_own" % (kind, type, space)
     inputs = [("in_a", type, scalars.to_storage(type, first)), ("in_v", type, scalars.to_storage(type, values))]
-    outputs = [Output("x", type, expected, None, equality), Output("old", type, scalars.to_storage(type, first), None, BITS)]
+    outputs = [Output("x", type, expected, None, equality),
+               Output("old", type, scalars.to_storage(type, first), None, BITS)]
     array, array_type = access("%x" if space == GLOBAL else "%s", type, space)
     at = "%i" if space == GLOBAL else "%t"
     body = "  %%s = qd.shared.alloc : %s\n" % array_type if space == SHARED else ""
     body += """  %t = qd.thread_id x : i32
   %i = qd.global_thread_id x : i32
 """
-    body += "  %%a = qd.load %%in_a[%%i] : !qd.buffer<%s>\n  %%v = qd.load %%in_v[%%i] : !qd.buffer<%s>\n" % (type, type)
+    body += "  %%a = qd.load %%in_a[%%i] : !qd.buffer<%s>\n" % type
+    body += "  %%v = qd.load %%in_v[%%i] : !qd.buffer<%s>\n" % type
     body += "  qd.store %%a, %s[%s] : %s\n" % (array, at, array_type)
     order = rng.choice(ORDERS)
     body += "  %%o = qd.atomic_rmw %s %%v, %s[%s]%s : %s\n" % (kind, array, at, order, array_type)

@@ -9,8 +9,8 @@ import votes
 from case import BITS
 from op import FLOATS, INTS, TYPES, Made, Op, Result, tuples
 
-SHAPES = [(1, 1, 1), (7, 1, 1), (24, 1, 1), (32, 1, 1), (64, 1, 1), (100, 1, 1), (256, 1, 1), (1000, 1, 1), (1024, 1, 1),
-          (8, 4, 3), (5, 7, 3), (32, 32, 1)]
+SHAPES = [(1, 1, 1), (7, 1, 1), (24, 1, 1), (32, 1, 1), (64, 1, 1), (100, 1, 1), (256, 1, 1), (1000, 1, 1),
+          (1024, 1, 1), (8, 4, 3), (5, 7, 3), (32, 32, 1)]
 SOME_SHAPES = [(3, 1, 1), (48, 1, 1), (128, 1, 1), (5, 5, 5), (640, 1, 1), (1024, 1, 1)]
 
 
@@ -96,8 +96,8 @@ def count_again():
 # ---- ranks by a digit ----------------------------------------------------------------------------------------------
 
 def radix_rank(each, radix_bits, num_bits, begin, arrays):
-    """`begin` None is 0, a number a literal, "operand" a scalar of the launch. `arrays` are those of bins and prefix that
-    the op gets; each thread then reads one element of each."""
+    """`begin` None is 0, a number a literal, "operand" a scalar of the launch. `arrays` are those of bins and prefix
+    that the op gets; each thread then reads one element of each."""
     def make(types, layout, rng):
         type, = types
         width, words = scalars.width(type), ""
@@ -228,5 +228,5 @@ def ops():
                  SOME_SHAPES)
         yield Op("block.radix_sort%s.values" % word, [(k, v) for k in INTS + FLOATS for v in ("i8", "f32", "i64")],
                  radix_sort(down, False, 2, None, True), SOME_SHAPES)
-        yield Op("block.radix_sort%s.bits" % word, tuples(INTS + FLOATS), radix_sort(down, False, 3, (0.25, 0.75), False),
-                 SOME_SHAPES)
+        yield Op("block.radix_sort%s.bits" % word, tuples(INTS + FLOATS),
+                 radix_sort(down, False, 3, (0.25, 0.75), False), SOME_SHAPES)

@@ -112,7 +112,8 @@ def branch_text(op, result_types):
       {third}    }}
     scf.yield {inner} : {types}
   }}
-""".format(tests=tests(), votes=votes, outer=outer, inner=inner, types=types, first=side(0), second=side(1), third=side(2))
+""".format(tests=tests(), votes=votes, outer=outer, inner=inner, types=types, first=side(0), second=side(1),
+           third=side(2))
 
 
 def tests():
@@ -160,7 +161,8 @@ def make(use, text_of, meeting=pairs):
 
 
 def active_mask(types, layout, rng):
-    return Made("  %r0 = qd.subgroup.active_mask : i64\n", [], [], [Result("i64", layout.flat(masks(layout, layout.exists)))])
+    return Made("  %r0 = qd.subgroup.active_mask : i64\n", [], [],
+                [Result("i64", layout.flat(masks(layout, layout.exists)))])
 
 
 def branch_only(types, layout, rng):

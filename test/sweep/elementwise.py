@@ -215,7 +215,8 @@ def conversions():
         for target in all_ints:
             if scalars.width(source) < scalars.width(target):
                 yield "arith.extsi", source, target, lambda t, a, to=target: (
-                    np.where(a, -1, 0).astype(scalars.working(to)) if t == "i1" else a.astype(scalars.working(to)), True)
+                    np.where(a, -1, 0).astype(scalars.working(to)) if t == "i1" else a.astype(scalars.working(to)),
+                    True)
                 yield "arith.extui", source, target, lambda t, a, to=target: (
                     unsigned(a).astype(scalars.working(to)), True)
             elif scalars.width(source) > scalars.width(target):

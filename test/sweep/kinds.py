@@ -152,7 +152,8 @@ def exact_terms(type, layout, rng):
 
 def exact_factors(type, layout, rng):
     """Floats whose products are exact in any order: few twos and halves among ones of both signs."""
-    exponents = np.where(rng.integers(0, max(16, layout.lanes // 4), layout.total) == 0, rng.integers(-1, 2, layout.total), 0)
+    exponents = np.where(rng.integers(0, max(16, layout.lanes // 4), layout.total) == 0,
+                         rng.integers(-1, 2, layout.total), 0)
     products = 2.0 ** exponents * rng.choice([-1.0, 1.0], layout.total)
     special = np.array([-0.0, np.inf, -np.inf, np.nan, 0.0, 1.0, -1.0])
     mixed = np.where(rng.integers(0, 2 * layout.lanes, layout.total) == 0, rng.choice(special, layout.total), products)
@@ -211,7 +212,8 @@ def make_random(form, kind):
         if kind == "add":
             values = scalars.rounded(type, rng.standard_normal(layout.total) * 2.0 ** rng.integers(-3, 4, layout.total))
         else:
-            values = scalars.rounded(type, (1 + rng.uniform(-1, 1, layout.total) / 16) * rng.choice([-1, 1], layout.total))
+            nearly_one = 1 + rng.uniform(-1, 1, layout.total) / 16
+            values = scalars.rounded(type, nearly_one * rng.choice([-1, 1], layout.total))
         inputs, names, heads = [("v", type, values)], [type], None
         if form.is_segmented:
             head_type, head_values, heads = make_heads(layout, rng)

@@ -77,7 +77,8 @@ def run(qdc_run, executor, text, cases, folder):
                 return None, refusal
             for status, message in done:
                 number = len(outcomes)
-                outcomes.append((status, message) if status != "passed" else judge(executor, cases[number], number, place))
+                outcomes.append((status, message) if status != "passed"
+                                else judge(executor, cases[number], number, place))
             if not done:
                 outcomes.append(("crashed", "no result: %s" % refusal))
         return outcomes, None

@@ -63,7 +63,8 @@ def make_case(op, types, layout, rng):
     name = name_of(op, types, layout)
     before = LINEAR if layout.dims[1:] == (1, 1) else FOLDED.format(threads=layout.block)
     body = made.text.replace("{tile}", " tile(%d)" % layout.tile if layout.tile else "")
-    text = KERNEL.format(name=name, parameters=", ".join(parameters), before=before, loads=loads, body=body, stores=stores,
+    text = KERNEL.format(name=name, parameters=", ".join(parameters), before=before, loads=loads, body=body,
+                         stores=stores,
                          block=layout.block if layout.dims[1:] == (1, 1) else ", ".join(map(str, layout.dims)))
     inputs = [("in_" + name, type, values) for name, type, values in inputs]
     outputs = [Output("out_%d" % i, r.type, np.asarray(r.values), None if everywhere else defined, r.equality,

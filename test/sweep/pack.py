@@ -6,8 +6,9 @@ usage: pack.py --bin FOLDER OUTPUT [--targets LIST] [--size N] [--sample N] [--o
 
 Writes the folder OUTPUT and OUTPUT.tar.xz: qdc-run, run.py, and for each of some hundred batches of kernels a bundle a
 target, the list of its launches and NumPy files with inputs and expected outputs. There `python3 run.py cuda vulkan`
-runs all and ends with "N passed, M failed". LIST is by default cuda=nvptx:sm_90,vulkan=spirv@32, the subgroup size 32. Vulkan devices may flush subnormals; NVIDIA's
-flush those of f32, and so of bf16, which is computed in it: --no-subnormals f32,bf16.
+runs all and ends with "N passed, M failed". LIST is by default cuda=nvptx:sm_90,vulkan=spirv@32, the subgroup size 32.
+Vulkan devices may flush subnormals; NVIDIA's flush those of f32, and so of bf16, which is computed in it:
+--no-subnormals f32,bf16.
 """
 import argparse
 import collections

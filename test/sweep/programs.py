@@ -1,5 +1,6 @@
 """Random kernels: nested control flow that differs by lane, subgroup ops where all lanes meet or among those that are
-there, shared memory between barriers. What they must compute is what the interpreter computes at the same subgroup size.
+there, shared memory between barriers. What they must compute is what the interpreter computes at the same subgroup
+size.
 """
 import numpy as np
 
@@ -62,7 +63,8 @@ class Program:
             self.new("i32", "%s %s, %s : i32" % (self.pick(BINARY), self.value("i32"), self.value("i32")))
         elif kind == 3:
             amount = self.new("i32", "arith.andi %s, %s : i32" % (self.value("i32"), self.constant(31)))
-            self.new("i32", "arith.%s %s, %s : i32" % (self.pick(["shli", "shrsi", "shrui"]), self.value("i32"), amount))
+            self.new("i32", "arith.%s %s, %s : i32"
+                     % (self.pick(["shli", "shrsi", "shrui"]), self.value("i32"), amount))
         elif kind == 4:
             odd = self.new("i32", "arith.ori %s, %s : i32" % (self.value("i32"), self.constant(1)))
             self.new("i32", "arith.%s %s, %s : i32" % (self.pick(["divui", "remui"]), self.value("i32"), odd))
@@ -79,7 +81,8 @@ class Program:
             return self.value("i1")
         if self.rng.integers(0, 4) == 0:
             return self.new("i1", "arith.cmpf olt, %s, %s : f32" % (self.value("f32"), self.value("f32")))
-        return self.new("i1", "arith.cmpi %s, %s, %s : i32" % (self.pick(COMPARE), self.value("i32"), self.value("i32")))
+        return self.new("i1", "arith.cmpi %s, %s, %s : i32"
+                        % (self.pick(COMPARE), self.value("i32"), self.value("i32")))
 
     def uniform_condition(self):
         return self.new("i1", "arith.cmpi %s, %s, %s : i32" % (
@@ -295,7 +298,8 @@ def make_case(number, size, seed):
     program.statements(int(rng.integers(8, 26)), True)
     name = "program_%d_%d_size%d" % (seed, number, size)
     result = program.checksum()
-    text = """qd.kernel @{name}(%x: !qd.buffer<i32> readonly, %z: !qd.buffer<f32> readonly, %n: i32, %m: i32, %y: !qd.buffer<i32>) block({block}) {{
+    text = """qd.kernel @{name}(%x: !qd.buffer<i32> readonly, %z: !qd.buffer<f32> readonly,
+                         %n: i32, %m: i32, %y: !qd.buffer<i32>) block({block}) {{
   %s = qd.shared.alloc : !qd.shared<{block}xi32>
   %t = qd.thread_index : i32
   %g = qd.global_thread_id x : i32
@@ -306,6 +310,7 @@ def make_case(number, size, seed):
   qd.return
 }}
 """.format(name=name, block=block, body="\n".join(program.lines), result=result)
-    inputs = [("x", "i32", scalars.randoms("i32", 2 * block, rng)), ("z", "f32", scalars.randoms("f32", 2 * block, rng))]
+    inputs = [("x", "i32", scalars.randoms("i32", 2 * block, rng)),
+              ("z", "f32", scalars.randoms("f32", 2 * block, rng))]
     given = [("n", "i32", int(rng.integers(-9, 100))), ("m", "i32", int(rng.integers(-9, 100)))]
     return Case(name, text, (2, 1, 1), given, inputs, [Output("y", "i32", np.zeros(2 * block, np.int32))])

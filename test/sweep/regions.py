@@ -53,7 +53,8 @@ def best_text(types):
     """The least first operand, of equal ones the lower lane's; the others come along."""
     op = "arith.cmpf olt" if scalars.is_float(types[0]) else "arith.cmpi slt"
     text = "    %%less = %s, %%b0, %%a0 : %s\n" % (op, types[0])
-    return text + "".join("    %%w%d = arith.select %%less, %%b%d, %%a%d : %s\n" % (k, k, k, t) for k, t in enumerate(types))
+    return text + "".join("    %%w%d = arith.select %%less, %%b%d, %%a%d : %s\n" % (k, k, k, t)
+                          for k, t in enumerate(types))
 
 
 def best(a, b):
@@ -174,7 +175,8 @@ def smallest(type):
 
 OPERATORS = [
     Operator("affine", [(t, t) for t in INTS], affine_text, affine, lambda types: [1, 0], odd_slopes),
-    Operator("matrix", [(t,) * 4 for t in ("i8", "i32", "i64")], matrix_text, matrix, lambda types: [1, 0, 0, 1], shears),
+    Operator("matrix", [(t,) * 4 for t in ("i8", "i32", "i64")], matrix_text, matrix, lambda types: [1, 0, 0, 1],
+             shears),
     Operator("first", tuples(TYPES), lambda types: "", lambda a, b: a, None, any_bits, equality=BITS, yields=["%a0"]),
     Operator("last", tuples(TYPES), lambda types: "", lambda a, b: b, None, any_bits, equality=BITS, yields=["%b0"]),
     Operator("best", [("f32", "i32"), ("f64", "i8"), ("f16", "i64"), ("i32", "f64"), ("i8", "i1"), ("bf16", "f32"),

@@ -19,7 +19,8 @@ def row_of(result):
 
 
 def print_table(results):
-    """A row an op, a column an executor: how many ran, and of those how many failed (!), and how many it refused (r)."""
+    """A row an op, a column an executor: how many ran, and of those how many failed (!), and how many it refused
+    (r)."""
     executors = sorted({r.executor for r in results})
     counts = collections.defaultdict(collections.Counter)
     for r in results:
@@ -44,7 +45,8 @@ def print_report(results, with_table, is_verbose):
         print("refused: %s: %d: %s" % (executor, count, text))
     bad = [r for r in results if r.status in ("failed", "crashed")] + refused
     for r in bad if is_verbose else bad[:SHOWN]:
-        print("%s: %s: %s: %s" % (r.status.upper(), r.executor, r.name, reason(r.text) if r.status == "refused" else r.text))
+        print("%s: %s: %s: %s"
+              % (r.status.upper(), r.executor, r.name, reason(r.text) if r.status == "refused" else r.text))
     if len(bad) > SHOWN and not is_verbose:
         print("... and %d more" % (len(bad) - SHOWN))
     if bad:

@@ -29,7 +29,8 @@ def launch(device, bundle, lines):
             done = subprocess.run(command, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIME_LIMIT)
             output, errors, ending = done.stdout, done.stderr, "exit status %d" % done.returncode
         except subprocess.TimeoutExpired as expired:
-            output, errors, ending = expired.stdout or b"", expired.stderr or b"", "still running after %d s" % TIME_LIMIT
+            output, errors = expired.stdout or b"", expired.stderr or b""
+            ending = "still running after %d s" % TIME_LIMIT
     results = []
     for line in output.decode(errors="replace").splitlines():
         match = re.match(r"(passed|FAILED): (\w+)(?:: (.*))?$", line)

@@ -122,7 +122,8 @@ def smalls(type, count, rng):
     """Values whose sums are exact in any order: small integers, also as floats."""
     if type == "i1":
         return randoms(type, count, rng)
-    return rounded(type, rng.integers(-4, 5, count)) if width(type) < 32 else rounded(type, rng.integers(-99, 100, count))
+    most = 4 if width(type) < 32 else 99
+    return rounded(type, rng.integers(-most, most + 1, count))
 
 
 def same(type, expected, got, zero_sign=True):

@@ -71,7 +71,8 @@ def ops():
     integers = ["i1"] + INTS
     for down in (False, True):
         yield Op("bitonic_sort" + ".descending" * down, tuples(TYPES), make_sort(down, False), SORT_TILES)
-        yield Op("bitonic_sort%s.unsigned" % (".descending" * down), tuples(integers), make_sort(down, True), SORT_TILES)
+        yield Op("bitonic_sort%s.unsigned" % (".descending" * down), tuples(integers), make_sort(down, True),
+                 SORT_TILES)
     # Five value types a key type ascending, four others in the other forms: every key type meets every value type.
     for down in (False, True):
         for unsigned_keys in (False, True):

@@ -29,7 +29,8 @@ def missing():
         with open(os.path.join(DEFINITIONS, name)) as file:
             text = file.read()
         prefix = "block." if name == "Block.td" else ""
-        defined |= {prefix + op for op in re.findall(r'^def QD_\w+\s*:\s*QD_\w+<"(?:subgroup\.|block\.)?(\w+)"', text, re.M)}
+        defined |= {prefix + op
+                    for op in re.findall(r'^def QD_\w+\s*:\s*QD_\w+<"(?:subgroup\.|block\.)?(\w+)"', text, re.M)}
     covered = set(OPS) | {name.rsplit(".", k)[0] for name in OPS for k in range(1, 5)}
     return defined - covered - ELSEWHERE
 

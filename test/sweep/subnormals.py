@@ -20,7 +20,8 @@ TYPES = ("bf16", "f32")
 
 
 def has_subnormals(made):
-    """Of a case: among its inputs or what it must compute. Inputs of atomics are storage, as is what is compared by bits."""
+    """Of a case: among its inputs or what it must compute. Inputs of atomics are storage, as is what is compared by
+    bits."""
     arrays = [(type, values) for _, type, values in made.inputs] + [(o.type, o.expected) for o in made.outputs]
     for type, values in arrays:
         if type not in TYPES:
@@ -34,7 +35,8 @@ def has_subnormals(made):
 
 def count():
     # Exchanges by comparison move bits and compute nothing.
-    made = [row[2] for make in (cases.elementwise_cases, cases.atomic_cases) for row in make(1) if row[0] != "atomic_cas"]
+    made = [row[2] for make in (cases.elementwise_cases, cases.atomic_cases) for row in make(1)
+            if row[0] != "atomic_cas"]
     return sum(map(has_subnormals, made)), len(made)
 
 

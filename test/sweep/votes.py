@@ -78,7 +78,8 @@ def ballot_first_n(types, layout, rng):
     p, n = predicates(layout, rng), int(rng.choice([1, 5, 16, 31, 32, rng.integers(1, 33)]))
     bits = layout.matrix(p) & (np.arange(layout.lanes) < n)[None, :]
     values = layout.flat(masks(layout, bits)).astype(np.uint32).view(np.int32)
-    return Made("  %%r0 = qd.subgroup.ballot_first_n %%p, %d : i32\n" % n, [("p", "i1", p)], [], [Result("i32", values)])
+    return Made("  %%r0 = qd.subgroup.ballot_first_n %%p, %d : i32\n" % n, [("p", "i1", p)], [],
+                [Result("i32", values)])
 
 
 def vote(name):

@@ -1,7 +1,7 @@
 """Builds cases and runs them on executors in this process, which a crash may end: results go out line by line.
 
-usage: worker.py JOB.pickle   (a dictionary: library, qdc_run, folder, seed, batch, no_subnormals, units: (number, executor,
-item))
+usage: worker.py JOB.pickle   (a dictionary: library, qdc_run, folder, seed, batch, no_subnormals,
+                               units: (number, executor, item))
 
 Lines are JSON: [number, status, case name, text] for a result, [null, "loading"|"running", numbers] for what is next.
 """

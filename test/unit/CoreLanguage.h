@@ -97,7 +97,8 @@ inline void addElementwise(Kernels &kernels) {
       for (const char *op : {"fptosi", "fptoui"})
         kernels.add(type, to, formatv("%r = arith.{0} %a : {1} to {2}", op, type, to).str());
   }
-  for (auto [narrow, wide] : {std::pair("f16", "f32"), {"f16", "f64"}, {"bf16", "f32"}, {"bf16", "f64"}, {"f32", "f64"}}) {
+  for (auto [narrow, wide] :
+       {std::pair("f16", "f32"), {"f16", "f64"}, {"bf16", "f32"}, {"bf16", "f64"}, {"f32", "f64"}}) {
     kernels.add(narrow, wide, formatv("%r = arith.extf %a : {0} to {1}", narrow, wide).str());
     kernels.add(wide, narrow, formatv("%r = arith.truncf %a : {0} to {1}", wide, narrow).str());
   }

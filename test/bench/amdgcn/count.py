@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Counts the instructions that collective ops become on AMD chips, and llvm-mca's cycles where it is found.
 
-usage: count.py QDC [--yardstick FILE] [--rows OP,...] [--chips CHIP@LANES,...] [--types TYPE,...] [--tiles] [--keep DIR]
+usage: count.py QDC [--yardstick FILE] [--rows OP,...] [--chips CHIP@LANES,...] [--types TYPE,...] [--tiles]
+                    [--keep DIR]
        count.py QDC --markdown
 
 Each kernel loads one value (or a pair) a thread, does the op and stores the result; what a kernel costs that only
@@ -281,7 +282,8 @@ def print_tiles(args, yardstick):
                     net = measure(args.text[chip], op, ty, chip, 1 << k)[0]
                     allowed = whole * k / levels + 2
                     failed += net > allowed
-                    print(f"{op} {ty} {chip} tile {1 << k}: {net}, allowed {allowed:.1f}{' >' if net > allowed else ''}")
+                    mark = " >" if net > allowed else ""
+                    print(f"{op} {ty} {chip} tile {1 << k}: {net}, allowed {allowed:.1f}{mark}")
     print(f"{failed} above")
 
 
@@ -296,7 +298,8 @@ TABLE = [
     ("reduce_all add f32", "allreduce", "f32", None), ("reduce_all add i64", "allreduce", "i64", None),
     ("reduce_all add f64", "allreduce", "f64", None), ("inclusive_scan add f32", "scan", "f32", None),
     ("inclusive_scan add i32", "scan", "i32", None), ("inclusive_scan add f64", "scan", "f64", None),
-    ("exclusive_scan add f32", "exscan", "f32", None), ("block.reduce add f32, 256 threads", "blockreduce", "f32", None),
+    ("exclusive_scan add f32", "exscan", "f32", None),
+    ("block.reduce add f32, 256 threads", "blockreduce", "f32", None),
     ("block.inclusive_scan add f32, 256 threads", "blockscan", "f32", None),
 ]
 

@@ -2,8 +2,8 @@
 
     python3 kernels.py OUT
 
-Register loops (`warp_*`, `block_*`, `barrier_*`): each thread passes one value through the same operation `iters` times; the lane that the
-operation ends in feeds the result back, so that each round waits for the one before:
+Register loops (`warp_*`, `block_*`, `barrier_*`): each thread passes one value through the same operation `iters`
+times; the lane that the operation ends in feeds the result back, so that each round waits for the one before:
 
     x = in[t];  iters times { r = op(x); if lane == last: x = r };  out[t] = r (scans) or x (reductions)
 
@@ -39,7 +39,8 @@ def loop(name, type, last, keeps_result, round_text, index="qd.subgroup.lane_id"
              "  %isLast = arith.cmpi eq, %lane, %last : i32",
              "  %t = qd.global_thread_id x : i32",
              "  %%v = qd.load %%in[%%t] : !qd.buffer<%s>" % type,
-             "  %%end:2 = scf.for %%i = %%zero to %%iters step %%step iter_args(%%x0 = %%v, %%r = %%v) -> (%s, %s) : i32 {"
+             "  %%end:2 = scf.for %%i = %%zero to %%iters step %%step "
+             "iter_args(%%x0 = %%v, %%r = %%v) -> (%s, %s) : i32 {"
              % (type, type)]
     for i in range(unroll):
         lines.append("    " + round_text("%%x%d" % i, "%%r%d" % i))
@@ -84,7 +85,8 @@ def block_scan_loop(name, which):
 def vote_loop(which):
     """A barrier's vote of x, which each thread adds to the next step of a congruential generator."""
     op = {"count": "count", "and": "all", "or": "any"}[which]
-    lines = ["qd.kernel @barrier_%s(%%in: !qd.buffer<i32> readonly noalias, %%out: !qd.buffer<i32> noalias, %%iters: i32)"
+    lines = ["qd.kernel @barrier_%s(%%in: !qd.buffer<i32> readonly noalias, "
+             "%%out: !qd.buffer<i32> noalias, %%iters: i32)"
              " block(256) {" % which,
              "  %zero = arith.constant 0 : i32", "  %step = arith.constant 2 : i32", "  %c24 = arith.constant 24 : i32",
              "  %a = arith.constant 747796405 : i32", "  %c = arith.constant -1403630843 : i32",
@@ -101,7 +103,8 @@ def vote_loop(which):
         if which != "count":
             lines.append("    %%e%d = arith.extui %s : i1 to i32" % (i, result))
             result = "%%e%d" % i
-        lines += ["    %%m%d = arith.muli %%x%d, %%a : i32" % (i, i), "    %%n%d = arith.addi %%m%d, %%c : i32" % (i, i),
+        lines += ["    %%m%d = arith.muli %%x%d, %%a : i32" % (i, i),
+                  "    %%n%d = arith.addi %%m%d, %%c : i32" % (i, i),
                   "    %%x%d = arith.addi %%n%d, %s : i32" % (i + 1, i, result)]
     lines += ["    scf.yield %x2 : i32", "  }", "  qd.store %end, %out[%t] : !qd.buffer<i32>", "  qd.return", "}", ""]
     return "\n".join(lines)
@@ -119,10 +122,12 @@ def sort_loop(name):
              "%%vout: !qd.buffer<i32> noalias, %%iters: i32) block(256) {" % (name, type, type),
              "  %zero = arith.constant 0 : i32", "  %step = arith.constant 2 : i32",
              "  %%a = arith.constant %d : %s" % (signed(a), word), "  %%c = arith.constant %d : %s" % (signed(c), word),
-             "  %%fraction = arith.constant %d : %s" % (fraction, word), "  %%one = arith.constant %d : %s" % (one, word),
+             "  %%fraction = arith.constant %d : %s" % (fraction, word),
+             "  %%one = arith.constant %d : %s" % (one, word),
              "  %lane = qd.subgroup.lane_id : i32", "  %t = qd.global_thread_id x : i32",
              "  %%k = qd.load %%in[%%t] : !qd.buffer<%s>" % type,
-             "  %%end:2 = scf.for %%i = %%zero to %%iters step %%step iter_args(%%k0 = %%k, %%v0 = %%lane) -> (%s, i32) : i32 {"
+             "  %%end:2 = scf.for %%i = %%zero to %%iters step %%step "
+             "iter_args(%%k0 = %%k, %%v0 = %%lane) -> (%s, i32) : i32 {"
              % type]
     for i in range(2):
         lines.append("    %%s%d, %%v%d = qd.subgroup.bitonic_sort_kv %s%%k%d, unsigned %%v%d : %s, i32" %
@@ -149,7 +154,8 @@ def sort_loop(name):
 def rank_loop(items):
     """Ranks a block's keys by their top 8 bits, then makes new keys of them: k = k a + c + rank. Thread t has the keys
     t * items and on, so that the op's order is that of memory."""
-    lines = ["qd.kernel @block_rank_%d(%%in: !qd.buffer<i32> readonly noalias, %%out: !qd.buffer<i32> noalias, %%iters: i32)"
+    lines = ["qd.kernel @block_rank_%d(%%in: !qd.buffer<i32> readonly noalias, "
+             "%%out: !qd.buffer<i32> noalias, %%iters: i32)"
              " block(256) {" % items,
              "  %zero = arith.constant 0 : i32", "  %one = arith.constant 1 : i32",
              "  %items = arith.constant " + "%d : i32" % items,
@@ -163,7 +169,8 @@ def rank_loop(items):
                  % (results, join("%%k%d = %%v%d"), ", ".join(["i32"] * items)))
     lines.append("    %s = qd.block.radix_rank (%s) radix_bits(8) begin(24) : i32" % (join("%%r%d"), join("%%k%d")))
     for j in range(items):
-        lines += ["    %%m%d = arith.muli %%k%d, %%a : i32" % (j, j), "    %%n%d = arith.addi %%m%d, %%c : i32" % (j, j),
+        lines += ["    %%m%d = arith.muli %%k%d, %%a : i32" % (j, j),
+                  "    %%n%d = arith.addi %%m%d, %%c : i32" % (j, j),
                   "    %%x%d = arith.addi %%n%d, %%r%d : i32" % (j, j, j)]
     lines += ["    scf.yield %s : %s" % (join("%%x%d"), ", ".join(["i32"] * items)), "  }"]
     for j in range(items):
@@ -222,7 +229,8 @@ def sum_rows(type, sets):
 
 
 def sum_plain(type):
-    return """qd.kernel @sum32_plain_%(t)s(%%in: !qd.buffer<%(t)s> readonly noalias, %%out: !qd.buffer<%(t)s> noalias) block(256) {
+    return """qd.kernel @sum32_plain_%(t)s(%%in: !qd.buffer<%(t)s> readonly noalias,
+               %%out: !qd.buffer<%(t)s> noalias) block(256) {
   %%c5 = arith.constant 5 : i32
   %%t = qd.global_thread_id x : i32
   %%x = qd.load %%in[%%t] : !qd.buffer<%(t)s>
@@ -284,7 +292,8 @@ def softmax_rows(sets):
 
 
 def softmax_plain():
-    lines = ["qd.kernel @softmax32_plain(%in: !qd.buffer<f32> readonly noalias, %out: !qd.buffer<f32> noalias) block(256) {",
+    lines = ["qd.kernel @softmax32_plain(%in: !qd.buffer<f32> readonly noalias, "
+             "%out: !qd.buffer<f32> noalias) block(256) {",
              EXP_CONSTANTS, "  %t = qd.global_thread_id x : i32",
              "  %x = qd.load %in[%t] : !qd.buffer<f32>",
              "  %max = qd.subgroup.reduce_all maxnumf %x tile(32) : f32",

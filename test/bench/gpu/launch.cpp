@@ -7,8 +7,8 @@
 //   bench-launch launch.qdb launch.ptx          and on other devices: bench-launch launch.qdb vulkan
 //
 // The program, the bundle and the PTX are all that the machine with the GPU needs. "call" is the host's time in the
-// calls, "whole" includes the wait for the last one; both a launch, medians of the rounds. A ratio below 1 says that ours
-// is faster. Exits with 1 where CUDA's goals are missed: 1.05 for launches and 1.02 for graphs.
+// calls, "whole" includes the wait for the last one; both a launch, medians of the rounds. A ratio below 1 says that
+// ours is faster. Exits with 1 where CUDA's goals are missed: 1.05 for launches and 1.02 for graphs.
 #include "runtime/File.h"
 #include "runtime/Stream.h"
 #include "runtime/qdrt.h"

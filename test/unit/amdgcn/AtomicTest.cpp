@@ -51,7 +51,8 @@ TEST_P(Atomics, TableIsWhatTheBackendHas) {
               ret void
             }
             !0 = !{{}
-          )", isShared ? 3 : 1, type, row.instruction,
+          )",
+                                     isShared ? 3 : 1, type, row.instruction,
                                      isUsed ? formatv("store {0} %o, ptr addrspace(1) %q", type).str() : "");
           std::string code = emit(text, GetParam(), AMDGCNOutput::Assembly);
           ASSERT_FALSE(StringRef(code).starts_with("error: ")) << code;

@@ -192,7 +192,8 @@ TEST_P(KnownFaults, WideValuesKeepBothWords) {
   std::vector<uint64_t> x(64);
   for (uint64_t i = 0; i < 64; ++i)
     x[i] = (0xf0000000 + i) << 32 | (0x80000000 + 3 * i);
-  for (const char *op : {"shuffle_xor %v, 1", "shuffle_xor %v, 16", "shuffle %v, %other", "shuffle_down %v, 1 tile(2)"}) {
+  for (const char *op :
+       {"shuffle_xor %v, 1", "shuffle_xor %v, 16", "shuffle %v, %other", "shuffle_down %v, 1 tile(2)"}) {
     std::vector<uint64_t> moved = run<uint64_t>("i64", formatv(R"(
   %v = qd.load %x[%i] : !qd.buffer<i64>
   %one = arith.constant 1 : i32

@@ -33,7 +33,8 @@ std::vector<std::string> getFiles() {
   std::set<std::string> files;
   for (const char *folder : {"/test/ops", "/docs/examples"}) {
     std::error_code code;
-    for (sys::fs::directory_iterator at(Twine(QD_SOURCE_DIR) + folder, code), end; at != end && !code; at.increment(code))
+    for (sys::fs::directory_iterator at(Twine(QD_SOURCE_DIR) + folder, code), end; at != end && !code;
+         at.increment(code))
       if (StringRef(at->path()).ends_with(".qir"))
         files.insert(at->path());
     EXPECT_FALSE(code) << folder << ": " << code.message();

@@ -44,7 +44,8 @@ std::string printKernel(const Case &c, unsigned number, const std::string &block
                                                              : ", %l";
   std::string tile = c.tile ? " tile(" + std::to_string(c.tile) + ")" : "";
   return formatv(R"(
-qd.kernel @k{0}(%x: !qd.buffer<{1}>, %y: !qd.buffer<{1}>, %lanes: !qd.buffer<i32>, %defined: !qd.buffer<i1>, %n: i32) block({2}) {{
+qd.kernel @k{0}(%x: !qd.buffer<{1}>, %y: !qd.buffer<{1}>, %lanes: !qd.buffer<i32>, %defined: !qd.buffer<i1>,
+              %n: i32) block({2}) {{
   %i = qd.thread_index : i32
   %v = qd.load %x[%i] : !qd.buffer<{1}>
   %l = qd.load %lanes[%i] : !qd.buffer<i32>

@@ -1,4 +1,4 @@
-//===- BindTest.cpp - arguments bound to constants, in C++ and C --------------------------------------------------------===//
+//===- BindTest.cpp - arguments bound to constants, in C++ and C --------------------------------------------------===//
 
 #include "Kernels.h"
 
@@ -10,7 +10,8 @@
 using namespace qd;
 
 static constexpr const char *kernels = R"(
-qd.kernel @fill(%x: !qd.buffer<i32>, %n: i32, %flag: i1, %small: i8, %scale: f32, %y: !qd.buffer<i32> align(16)) block(32) {
+qd.kernel @fill(%x: !qd.buffer<i32>, %n: i32, %flag: i1, %small: i8, %scale: f32,
+               %y: !qd.buffer<i32> align(16)) block(32) {
   %i = qd.global_thread_id x : i32
   %in = arith.cmpi slt, %i, %n : i32
   scf.if %in {
@@ -39,9 +40,9 @@ static CompileResult compileBound(const char *bind, const char *emit = "qir") {
 TEST(Bind, ConstantsTakeThePlaceOfArguments) {
   CompileResult result = compileBound("fill.n=10,flag=true,small=0xff,scale=-2.5");
   ASSERT_TRUE(result.ok) << result.diagnostics;
-  for (const char *part : {"@fill(%x: !qd.buffer<i32>, %y: !qd.buffer<i32> align(16)) block(32)", "arith.constant 10 : i32",
-                           "arith.constant true", "arith.constant -1 : i8", "arith.constant -2.500000e+00 : f32",
-                           "@other(%n: i64)"})
+  for (const char *part :
+       {"@fill(%x: !qd.buffer<i32>, %y: !qd.buffer<i32> align(16)) block(32)", "arith.constant 10 : i32",
+        "arith.constant true", "arith.constant -1 : i8", "arith.constant -2.500000e+00 : f32", "@other(%n: i64)"})
     EXPECT_NE(result.data.find(part), std::string::npos) << part << "\n" << result.data;
   // A name alone is of both kernels.
   result = compileBound("n=10");
@@ -56,9 +57,9 @@ TEST(Bind, ConstantsTakeThePlaceOfArguments) {
 }
 
 TEST(Bind, LimitsOfTypes) {
-  for (const char *bind : {"small=255", "small=-128", "fill.n=4294967295", "fill.n=-2147483648", "other.n=18446744073709551615",
-                           "other.n=-9223372036854775808", "flag=1", "flag=false", "scale=3.4e38", "scale=inf", "scale=nan",
-                           "scale=1e-50", "scale=7"})
+  for (const char *bind : {"small=255", "small=-128", "fill.n=4294967295", "fill.n=-2147483648",
+                           "other.n=18446744073709551615", "other.n=-9223372036854775808", "flag=1", "flag=false",
+                           "scale=3.4e38", "scale=inf", "scale=nan", "scale=1e-50", "scale=7"})
     EXPECT_TRUE(compileBound(bind).ok) << bind << ": " << compileBound(bind).diagnostics;
 }
 
@@ -73,17 +74,20 @@ TEST(Bind, Errors) {
       {"x=1", "error: binding 'x=1': argument 'x' of kernel 'fill' is a buffer, expected a scalar\n"},
       {"n=1,n=1", "error: binding 'n=1': argument 'n' of kernel 'fill' is bound twice\n"},
       {"n=1,other.n=2", "error: binding 'other.n=2': argument 'n' of kernel 'other' is bound twice\n"},
-      {"small=256", "error: binding 'small=256': argument 'small' of kernel 'fill' has type i8, expected an integer from "
-                    "-128 to 255, found '256'\n"},
-      {"small=-129", "error: binding 'small=-129': argument 'small' of kernel 'fill' has type i8, expected an integer from "
-                     "-128 to 255, found '-129'\n"},
+      {"small=256",
+       "error: binding 'small=256': argument 'small' of kernel 'fill' has type i8, expected an integer from "
+       "-128 to 255, found '256'\n"},
+      {"small=-129",
+       "error: binding 'small=-129': argument 'small' of kernel 'fill' has type i8, expected an integer from "
+       "-128 to 255, found '-129'\n"},
       {"flag=2", "error: binding 'flag=2': argument 'flag' of kernel 'fill' has type i1, expected true, false, 0 or 1, "
                  "found '2'\n"},
-      {"scale=1e39", "error: binding 'scale=1e39': argument 'scale' of kernel 'fill' has type f32, expected a number of "
-                     "at most 3.40282347E+38, inf or nan, found '1e39'\n"},
+      {"scale=1e39",
+       "error: binding 'scale=1e39': argument 'scale' of kernel 'fill' has type f32, expected a number of "
+       "at most 3.40282347E+38, inf or nan, found '1e39'\n"},
       {"other.n=18446744073709551616",
-       "error: binding 'other.n=18446744073709551616': argument 'n' of kernel 'other' has type i64, expected an integer "
-       "from -9223372036854775808 to 18446744073709551615, found '18446744073709551616'\n"},
+       "error: binding 'other.n=18446744073709551616': argument 'n' of kernel 'other' has type i64, expected an "
+       "integer from -9223372036854775808 to 18446744073709551615, found '18446744073709551616'\n"},
       {"n", "error: binding 'n' is not of the form ARGUMENT=VALUE or KERNEL.ARGUMENT=VALUE\n"},
       {"n=", "error: binding 'n=' is not of the form ARGUMENT=VALUE or KERNEL.ARGUMENT=VALUE\n"},
       {".n=1", "error: binding '.n=1' is not of the form ARGUMENT=VALUE or KERNEL.ARGUMENT=VALUE\n"},

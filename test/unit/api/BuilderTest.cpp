@@ -1,4 +1,4 @@
-//===- BuilderTest.cpp - kernels without text, in C++ and C -------------------------------------------------------------===//
+//===- BuilderTest.cpp - kernels without text, in C++ and C -------------------------------------------------------===//
 
 #include "compiler/Builder.h"
 #include "compiler/Compiler.h"
@@ -28,7 +28,8 @@ static CompileResult compileText(const std::string &text, const char *emit = "qi
 /// The sum of four lanes, times n, where the thread is below n; branches, a loop and an op with an empty region.
 static std::string buildSums() {
   Builder b;
-  std::vector<Value> args = b.beginKernel("sums", {{"x", buffer, 1, 16}, {"y", buffer}, {"n", "i32"}}, {64}, "resizable");
+  std::vector<Value> args =
+      b.beginKernel("sums", {{"x", buffer, 1, 16}, {"y", buffer}, {"n", "i32"}}, {64}, "resizable");
   Value i = b.op("qd.global_thread_id", {}, "i32", "dim = #qd<dim x>");
   Value in = b.op("arith.cmpi", {i, args[2]}, "i1", "predicate = 2 : i64");
   Value zero = b.floating("f32", 0), start = b.integer("i32", 0), one = b.integer("i32", 1);
@@ -79,9 +80,10 @@ TEST(Builder, ForEveryTarget) {
     EXPECT_TRUE(result.ok) << result.diagnostics;
   }
   std::string printed = compileText(text).data;
-  EXPECT_NE(printed.find("qd.kernel @sums(%x: !qd.buffer<f32> readonly align(16), %y: !qd.buffer<f32>, %n: i32) block(64) "
-                         "resizable"),
-            std::string::npos)
+  EXPECT_NE(
+      printed.find("qd.kernel @sums(%x: !qd.buffer<f32> readonly align(16), %y: !qd.buffer<f32>, %n: i32) block(64) "
+                   "resizable"),
+      std::string::npos)
       << printed;
 }
 
@@ -97,7 +99,8 @@ TEST(Builder, Runs) {
     alignas(16) float x[64], y[64] = {};
     for (unsigned i = 0; i < 64; ++i)
       x[i] = float(i);
-    qdcHostArg args[] = {{QDC_ARG_BUFFER, x, 64, 0, {}}, {QDC_ARG_BUFFER, y, 64, 0, {}}, {QDC_ARG_SCALAR, nullptr, 0, 6, {}}};
+    qdcHostArg args[] = {
+        {QDC_ARG_BUFFER, x, 64, 0, {}}, {QDC_ARG_BUFFER, y, 64, 0, {}}, {QDC_ARG_SCALAR, nullptr, 0, 6, {}}};
     uint32_t grid[3] = {1, 1, 1};
     ASSERT_EQ(qdcHostLaunch(module, "sums", grid, args, 3, &said), 0) << said;
     // Six times 0 + 1 + 2 + 3, 4 + 5, and nothing.

@@ -1,4 +1,4 @@
-//===- CacheTest.cpp - results from memory and from a folder; threads, processes and faults ---------------------------===//
+//===- CacheTest.cpp - results from memory and from a folder; threads, processes and faults -----------------------===//
 
 #include "Kernels.h"
 
@@ -268,7 +268,8 @@ TEST_F(Cache, BoundedAndLeastRecentlyUsedGoFirst) {
 TEST_F(Cache, LostOrForeignCountsAreCountedAnew) {
   DiskCache cache(folder, 10 * 1000);
   for (unsigned i = 0; i < 50; ++i) {
-    std::ofstream(folder + "/usage") << (i % 2 ? "" : "garbage garbage garbage garbage garbage garbage garbage garbage ");
+    std::ofstream(folder + "/usage") << (i % 2 ? ""
+                                               : "garbage garbage garbage garbage garbage garbage garbage garbage ");
     cache.store(makeKey(i), std::string(1000, 'x'));
     ASSERT_LE(countBytes(), 10 * 1000u);
   }
@@ -414,13 +415,15 @@ TEST_F(Cache, Description) {
   EXPECT_NE(text.find("of 12345678\n"), std::string::npos) << text;
   EXPECT_NE(text.find("misses     1\nstores     1\n"), std::string::npos) << text;
   options.cacheBytes = 0;
-  for (auto [size, bytes] : {std::pair("5K", "5120"), std::pair("7", "7"), std::pair("2M", "2097152"),
-                             std::pair("1G", "1073741824"), std::pair("x", "1073741824"), std::pair("5KB", "1073741824"),
-                             std::pair("99999999999999999G", "1073741824"), std::pair("0", "1073741824")}) {
+  for (auto [size, bytes] :
+       {std::pair("5K", "5120"), std::pair("7", "7"), std::pair("2M", "2097152"), std::pair("1G", "1073741824"),
+        std::pair("x", "1073741824"), std::pair("5KB", "1073741824"), std::pair("99999999999999999G", "1073741824"),
+        std::pair("0", "1073741824")}) {
     setenv("QDC_CACHE_SIZE", size, 1);
     EXPECT_NE(describeCache(options).find(std::string(" of ") + bytes + "\n"), std::string::npos) << size;
     bool isRight = bytes != std::string("1073741824") || size == std::string("1G");
-    EXPECT_EQ(describeCache(options).find(std::string("QDC_CACHE_SIZE is '") + size + "', which has no effect") == 0, !isRight);
+    EXPECT_EQ(describeCache(options).find(std::string("QDC_CACHE_SIZE is '") + size + "', which has no effect") == 0,
+              !isRight);
   }
   unsetenv("QDC_CACHE_SIZE");
   setenv("QDC_CACHE", "0", 1);

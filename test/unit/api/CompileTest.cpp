@@ -118,7 +118,8 @@ TEST(Compile, EveryChipTimesEveryOutput) {
       if (result.ok)
         continue;
       llvm::StringRef said = result.diagnostics;
-      EXPECT_TRUE(said.starts_with("error: ") && said.count('\n') == 1) << target << " " << kind.name << ": " << said.str();
+      EXPECT_TRUE(said.starts_with("error: ") && said.count('\n') == 1)
+          << target << " " << kind.name << ": " << said.str();
       bool needsPtxas = chip.backend == Backend::NVPTX && llvm::StringRef(kind.name) == "cubin";
       EXPECT_TRUE(said.contains(llvm::formatv("has no '{0}' output", kind.name).str()) ||
                   said.contains("leave it out") || (needsPtxas && said.contains("ptxas")))
@@ -220,7 +221,8 @@ TEST(Compile, BadOptions) {
                          o.emit = "exe";
                        }),
                        "error: unknown output 'exe', expected one of qir, expanded"));
-  EXPECT_EQ(errorOf([](CompileOptions &o) { o.optLevel = 4; }), "error: optimisation level 4 is not one of 0, 1, 2, 3\n");
+  EXPECT_EQ(errorOf([](CompileOptions &o) { o.optLevel = 4; }),
+            "error: optimisation level 4 is not one of 0, 1, 2, 3\n");
   EXPECT_EQ(errorOf([](CompileOptions &o) { o.divergent = "maybe"; }),
             "error: unknown divergence policy 'maybe', expected error, warn or allow\n");
   EXPECT_EQ(errorOf([](CompileOptions &o) { o.remarks = "inline"; }),

@@ -1,4 +1,4 @@
-//===- HostTest.cpp - launches that are ended early, and modules that another process makes first -------------------------===//
+//===- HostTest.cpp - launches that are ended early, and modules that another process makes first -----------------===//
 
 #include "Kernels.h"
 

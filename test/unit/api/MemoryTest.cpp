@@ -1,4 +1,4 @@
-//===- MemoryTest.cpp - memory returns after compiles, signals stay --------------------------------------------------------===//
+//===- MemoryTest.cpp - memory returns after compiles, signals stay -----------------------------------------------===//
 
 #include "Kernels.h"
 
@@ -45,7 +45,8 @@ TEST(Memory, OfCompiles) {
   }
 }
 
-/// What is allocated and not freed: a compile that leaves even a few bytes behind would add up in a host that lives long.
+/// What is allocated and not freed: a compile that leaves even a few bytes behind would add up in a host that lives
+/// long.
 TEST(Memory, NothingStaysAllocated) {
   constexpr size_t most = 1 << 10;
   for (const char *target : {"nvptx", "amdgcn", "spirv", "cpu"}) {

@@ -69,7 +69,8 @@ TEST(Ops, AreRealisedOnEveryTarget) {
       CompileResult result = compile(text, "test/ops/" + op + ".qir", options);
       // No launch of Vulkan has all blocks run at once.
       if (op == "grid.sync" && llvm::StringRef(target).starts_with("spirv")) {
-        EXPECT_NE(result.diagnostics.find("'qd.grid.sync' op needs all blocks"), std::string::npos) << result.diagnostics;
+        EXPECT_NE(result.diagnostics.find("'qd.grid.sync' op needs all blocks"), std::string::npos)
+            << result.diagnostics;
         continue;
       }
       EXPECT_TRUE(result.ok) << "qd." << op << " on " << target << ":\n" << result.diagnostics;

@@ -1,4 +1,4 @@
-//===- ResultTest.cpp - diagnostics and variants one by one, in C++ and C; options of other versions -------------------===//
+//===- ResultTest.cpp - diagnostics and variants one by one, in C++ and C; options of other versions --------------===//
 
 #include "Kernels.h"
 
@@ -86,7 +86,8 @@ TEST(Messages, BeforeParsing) {
   } rows[] = {
       {"// text\nqd" + std::string("\0kernel", 7), 2, 3, "expected QIR as text or bytecode, found a zero byte at 10"},
       {"\n\n " + std::string(300, '('), 3, 258, "nested more than 256 levels deep"},
-      {"\nmodule attributes {qd.version = 7 : i32} {}", 2, 20, "written for QIR version 7, this release reads up to version 1"},
+      {"\nmodule attributes {qd.version = 7 : i32} {}", 2, 20,
+       "written for QIR version 7, this release reads up to version 1"},
       {"\x10\xFF\x10\xAD", 1, 1, "this is a compiled bundle, expected QIR; qdc-run runs bundles"},
   };
   for (const auto &row : rows) {
@@ -98,8 +99,8 @@ TEST(Messages, BeforeParsing) {
     EXPECT_EQ(result.messages[0].line, row.line);
     EXPECT_EQ(result.messages[0].column, row.column);
     EXPECT_EQ(result.messages[0].text, row.text);
-    EXPECT_EQ(result.diagnostics, "test.qir:" + std::to_string(row.line) + ":" + std::to_string(row.column) + ": error: " +
-                                      row.text + "\n");
+    EXPECT_EQ(result.diagnostics, "test.qir:" + std::to_string(row.line) + ":" + std::to_string(row.column) +
+                                      ": error: " + row.text + "\n");
   }
 }
 

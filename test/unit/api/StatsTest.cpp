@@ -101,8 +101,9 @@ TEST(Stats, PtxasLog) {
 
 TEST(Stats, Printing) {
   std::vector<KernelStats> all = {{"sum", "sm_80", 12, 2, 0, 1, 512}};
-  EXPECT_EQ(printStats(all), "kernel  target  instructions  shuffles  votes  barriers  shared  registers  scalar  private\n"
-                             "sum     sm_80             12         2      0         1     512          -       -        -\n");
+  EXPECT_EQ(printStats(all),
+            "kernel  target  instructions  shuffles  votes  barriers  shared  registers  scalar  private\n"
+            "sum     sm_80             12         2      0         1     512          -       -        -\n");
   all[0].registers = 10;
   std::string json = printStatsJSON(all);
   EXPECT_NE(json.find("\"kernel\": \"sum\""), std::string::npos);

@@ -82,7 +82,8 @@ TEST(Targets, TheNameWinsOverTheOption) {
 TEST(Targets, Errors) {
   EXPECT_EQ(errorOf(""), "unknown target '', expected nvptx, amdgcn, spirv, cpu or interp");
   EXPECT_EQ(errorOf("cuda"), "unknown target 'cuda', expected nvptx, amdgcn, spirv, cpu or interp");
-  EXPECT_EQ(errorOf("spirv:vulkan2"), "unknown chip 'vulkan2' for target spirv, expected vulkan1.1, vulkan1.2 or vulkan1.3");
+  EXPECT_EQ(errorOf("spirv:vulkan2"),
+            "unknown chip 'vulkan2' for target spirv, expected vulkan1.1, vulkan1.2 or vulkan1.3");
   EXPECT_NE(errorOf("nvptx:gfx90a").find("unknown chip 'gfx90a' for target nvptx, expected sm_70"), std::string::npos);
   EXPECT_EQ(errorOf("nvptx:sm_90@64"), "sm_90 has no subgroups of 64 lanes, expected 32");
   EXPECT_EQ(errorOf("amdgcn:gfx942@32"), "gfx942 has no subgroups of 32 lanes, expected 64");

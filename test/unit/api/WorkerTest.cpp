@@ -1,4 +1,4 @@
-//===- WorkerTest.cpp - isolated compiles: results, crashes, limits, and who outlives whom ------------------------------===//
+//===- WorkerTest.cpp - isolated compiles: results, crashes, limits, and who outlives whom ------------------------===//
 
 #include "Kernels.h"
 
@@ -117,9 +117,10 @@ static std::string makeLargeKernel() {
 }
 
 TEST_F(Worker, GivesWhatThisProcessGives) {
-  for (auto [target, emit, remarks] : {std::tuple("nvptx:sm_90", "ptx", "expand"), std::tuple("amdgcn:gfx942", "hsaco", ""),
-                                       std::tuple("spirv", "qdb", ""), std::tuple("cpu", "asm", ""),
-                                       std::tuple("nvptx", "hsaco", ""), std::tuple("", "qir", "")}) {
+  for (auto [target, emit, remarks] :
+       {std::tuple("nvptx:sm_90", "ptx", "expand"), std::tuple("amdgcn:gfx942", "hsaco", ""),
+        std::tuple("spirv", "qdb", ""), std::tuple("cpu", "asm", ""), std::tuple("nvptx", "hsaco", ""),
+        std::tuple("", "qir", "")}) {
     options.targets.clear();
     if (*target)
       options.targets = {target};
@@ -143,7 +144,8 @@ TEST_F(Worker, CrashesAreErrors) {
             "error: test.qir: the worker process 'PROGRAM' ended with exit status 3: LLVM ERROR: no such luck\n");
   EXPECT_EQ(compileBy("kill -SEGV $$").diagnostics,
             "error: test.qir: the worker process 'PROGRAM' was ended by signal 11 (Segmentation fault)\n");
-  EXPECT_EQ(compileBy("exit 0").diagnostics, "error: test.qir: the worker process 'PROGRAM' ended with exit status 0\n");
+  EXPECT_EQ(compileBy("exit 0").diagnostics,
+            "error: test.qir: the worker process 'PROGRAM' ended with exit status 0\n");
   EXPECT_EQ(compileBy("printf garbage >&0").diagnostics,
             "error: test.qir: the worker process 'PROGRAM' ended with exit status 0\n");
   EXPECT_EQ(compileBy("printf '\\003\\000\\000\\000\\000\\000\\000\\000abc' >&0; exec sleep 100").diagnostics,
@@ -156,8 +158,8 @@ TEST_F(Worker, CrashesAreErrors) {
     return std::string(text) + "\\000\\000\\000\\000\\000\\000\\000";
   };
   std::string name = "qdc-worker 1", id = buildId;
-  std::string greeting =
-      "printf '" + number(16 + name.size() + id.size()) + number(name.size()) + name + number(id.size()) + id + "' >&0; ";
+  std::string greeting = "printf '" + number(16 + name.size() + id.size()) + number(name.size()) + name +
+                         number(id.size()) + id + "' >&0; ";
   EXPECT_EQ(compileBy(greeting + "head -c 100 >/dev/null; echo terminate called >&2; kill -ABRT $$").diagnostics,
             "error: test.qir: the worker process 'PROGRAM' was ended by signal 6 (Aborted): terminate called\n");
   EXPECT_EQ(compileBy(greeting + "printf '" + number(3) + "abc' >&0; exec sleep 100").diagnostics,

@@ -71,11 +71,13 @@ TEST(Code, BarriersInCommonControlFlowNeedNoCoroutine) {
   Module flat(fill(kernel, {{"loop", ""}, {"end", ""}}));
   EXPECT_FALSE(contains(flat.emitText(16, CPUText::LLVM), "k.subgroup.resume"));
   for (const char *bound : {"%c8", "%n"}) {
-    Module nested(fill(kernel, {{"loop", std::string("scf.for %k = %c0 to ") + bound + " step %c1 : i32 {"}, {"end", "}"}}));
+    Module nested(
+        fill(kernel, {{"loop", std::string("scf.for %k = %c0 to ") + bound + " step %c1 : i32 {"}, {"end", "}"}}));
     EXPECT_FALSE(contains(nested.emitText(16, CPUText::LLVM), "k.subgroup.resume")) << bound;
   }
-  Module doubtful(fill(kernel, {{"loop", "%d = qd.load %x[%i] : !qd.buffer<i32>\n scf.for %k = %c0 to %d step %c1 : i32 {"},
-                                {"end", "}"}}));
+  Module doubtful(
+      fill(kernel, {{"loop", "%d = qd.load %x[%i] : !qd.buffer<i32>\n scf.for %k = %c0 to %d step %c1 : i32 {"},
+                    {"end", "}"}}));
   EXPECT_TRUE(contains(doubtful.emitText(16, CPUText::LLVM), "k.subgroup.resume"));
 }
 

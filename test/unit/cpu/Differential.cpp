@@ -39,7 +39,8 @@ Array makeArray(StringRef type, int64_t count, Values values, unsigned seed) {
   unsigned bits = getBits(type);
   std::vector<uint64_t> edges = {0, 1, ~uint64_t(0), uint64_t(1) << (bits - 1), (uint64_t(1) << (bits - 1)) - 1};
   if (isFloat(type))
-    for (double edge : {-0.0, 1.0, -1.0, 0.5, 1.5, 2.5, 1e-3, 65504.0, double(INFINITY), -double(INFINITY), double(NAN)})
+    for (double edge :
+         {-0.0, 1.0, -1.0, 0.5, 1.5, 2.5, 1e-3, 65504.0, double(INFINITY), -double(INFINITY), double(NAN)})
       edges.push_back(encode(type, edge));
   for (int64_t i = 0; i < count; ++i) {
     uint64_t value = 0;

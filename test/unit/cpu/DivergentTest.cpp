@@ -305,7 +305,10 @@ TEST(Divergent, StoresAreSeenAfterASync) {
         %sum = arith.addi %a, %b : i32
         qd.store %sum, %z[%i] : !qd.buffer<i32>
         qd.return
-      })", {{"threads", std::to_string(threads)}, {"end", std::to_string(threads)}, {"last", std::to_string(lanes - 1)}}),
+      })",
+             {{"threads", std::to_string(threads)},
+              {"end", std::to_string(threads)},
+              {"last", std::to_string(lanes - 1)}}),
         lanes, {1, 1, 1}, {buffer(x), buffer(y), buffer(z)});
     for (unsigned t = 0; t < threads; ++t) {
       auto mirror = [&](unsigned u) {

@@ -76,7 +76,9 @@ TEST_P(Processors, Selects) {
           qd.store %o0, %o[%i] : !qd.buffer<{T}>
           {stores}
           qd.return
-        })", {{"less", isFloat ? "arith.cmpf olt," : "arith.cmpi slt,"}, {"same", isFloat ? "arith.cmpf oeq," : "arith.cmpi eq,"}});
+        })",
+                              {{"less", isFloat ? "arith.cmpf olt," : "arith.cmpi slt,"},
+                               {"same", isFloat ? "arith.cmpf oeq," : "arith.cmpi eq,"}});
       std::string stores;
       for (unsigned n = 1; n < 5; ++n) {
         std::string before = n == 1 ? "%i" : "%at" + std::to_string(n - 1), at = "%at" + std::to_string(n);

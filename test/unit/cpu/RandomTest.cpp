@@ -14,13 +14,14 @@ public:
       : random(seed), block(block), wholeSubgroups(block % lanes == 0) {}
 
   std::string write() {
-    text = fill("qd.kernel @k(%x: !qd.buffer<i32> readonly, %y: !qd.buffer<i32>, %o: !qd.buffer<i32>) block({block}) {\n"
-                "  %sh = qd.shared.alloc : !qd.shared<{block}xi32>\n"
-                "  %c0 = arith.constant 0 : i32\n  %c1 = arith.constant 1 : i32\n  %c3 = arith.constant 3 : i32\n"
-                "  %c7 = arith.constant 7 : i32\n  %c63 = arith.constant 63 : i32\n  %cm = arith.constant -5 : i32\n"
-                "  %i = qd.thread_index : i32\n  %g = qd.global_thread_id x : i32\n  %b = qd.block_id x : i32\n"
-                "  %l = qd.subgroup.lane_id : i32\n",
-                {{"block", std::to_string(block)}});
+    text =
+        fill("qd.kernel @k(%x: !qd.buffer<i32> readonly, %y: !qd.buffer<i32>, %o: !qd.buffer<i32>) block({block}) {\n"
+             "  %sh = qd.shared.alloc : !qd.shared<{block}xi32>\n"
+             "  %c0 = arith.constant 0 : i32\n  %c1 = arith.constant 1 : i32\n  %c3 = arith.constant 3 : i32\n"
+             "  %c7 = arith.constant 7 : i32\n  %c63 = arith.constant 63 : i32\n  %cm = arith.constant -5 : i32\n"
+             "  %i = qd.thread_index : i32\n  %g = qd.global_thread_id x : i32\n  %b = qd.block_id x : i32\n"
+             "  %l = qd.subgroup.lane_id : i32\n",
+             {{"block", std::to_string(block)}});
     values = {"%c0", "%c1", "%c3", "%c7", "%cm", "%i", "%g", "%b", "%l"};
     emitBlock(4, true);
     for (unsigned i = 0; i < 4; ++i)
@@ -77,13 +78,18 @@ private:
     case 0: case 1: case 2:
       return value(std::string("arith.") + binary[roll(8)] + " " + pick() + ", " + pick() + " : i32");
     case 3:
-      return value(std::string("arith.") + (roll(2) ? "remsi " : "divui ") + pick() + ", " + (roll(2) ? "%c3" : op("arith.ori " + op("arith.andi " + pick() + ", %c7 : i32") + ", %c1 : i32")) + " : i32");
+      return value(std::string("arith.") + (roll(2) ? "remsi " : "divui ") + pick() + ", " +
+                   (roll(2) ? "%c3" : op("arith.ori " + op("arith.andi " + pick() + ", %c7 : i32") + ", %c1 : i32")) +
+                   " : i32");
     case 4:
       return value("arith.shli " + pick() + ", " + (roll(2) ? "%c1" : "%c3") + " : i32");
     case 5:
       return value("arith.select " + condition() + ", " + pick() + ", " + pick() + " : i32");
     case 6: {
-      std::string at = roll(3) ? op("arith.andi " + pick() + ", %c63 : i32") : roll(2) ? "%g" : roll(2) ? "%b" : op("arith.addi %i, %c3 : i32");
+      std::string at = roll(3)   ? op("arith.andi " + pick() + ", %c63 : i32")
+                       : roll(2) ? "%g"
+                       : roll(2) ? "%b"
+                                 : op("arith.addi %i, %c3 : i32");
       return value("qd.load %x[" + at + "]" + (roll(3) ? "" : " if " + condition() + " else " + pick()) +
                    " : !qd.buffer<i32>");
     }
@@ -134,7 +140,8 @@ private:
                    (roll(2) ? " tile(4)" : "") + " : i32");
     }
     case 17: {
-      std::string vote = op(std::string("qd.subgroup.") + (roll(2) ? "any " : "all ") + condition() + (block % 2 == 0 && roll(2) ? " tile(2)" : ""));
+      std::string vote = op(std::string("qd.subgroup.") + (roll(2) ? "any " : "all ") + condition() +
+                            (block % 2 == 0 && roll(2) ? " tile(2)" : ""));
       return value("arith.select " + vote + ", " + pick() + ", " + pick() + " : i32");
     }
     case 18: {
@@ -144,7 +151,8 @@ private:
     default: {
       line("qd.store " + pick() + ", %sh[%i] : !qd.shared<" + std::to_string(block) + "xi32>");
       line("qd.block.sync");
-      std::string at = op("arith.remui " + pick() + ", " + op("arith.constant " + std::to_string(block) + " : i32") + " : i32");
+      std::string at =
+          op("arith.remui " + pick() + ", " + op("arith.constant " + std::to_string(block) + " : i32") + " : i32");
       value("qd.load %sh[" + at + "] : !qd.shared<" + std::to_string(block) + "xi32>");
       return line("qd.block.sync");
     }
@@ -190,7 +198,8 @@ private:
   void emitFor(unsigned depth, bool together) {
     bool uniform = roll(2);
     std::string lower = uniform ? "%c0" : roll(2) ? "%c1" : op("arith.andi " + pick() + ", %c3 : i32");
-    std::string upper = uniform ? (roll(2) ? "%c3" : op("arith.andi %b, %c3 : i32")) : op("arith.andi " + pick() + ", %c7 : i32");
+    std::string upper =
+        uniform ? (roll(2) ? "%c3" : op("arith.andi %b, %c3 : i32")) : op("arith.andi " + pick() + ", %c7 : i32");
     std::string step = roll(2) ? "%c1" : "%c3", result = name(), iv = name(), a = name(), b = name();
     line(result + ":2 = scf.for " + iv + " = " + lower + " to " + upper + " step " + step + " iter_args(" + a + " = " +
          pick() + ", " + b + " = " + pick() + ") -> (i32, i32) : i32 {");
@@ -201,7 +210,8 @@ private:
   void emitWhile(unsigned depth) {
     std::string trips = op("arith.andi " + (roll(3) ? pick() : std::string("%b")) + ", %c3 : i32");
     std::string result = name(), n = name(), a = name(), m = name(), e = name();
-    line(result + ":2 = scf.while (" + n + " = " + trips + ", " + a + " = " + pick() + ") : (i32, i32) -> (i32, i32) {");
+    line(result + ":2 = scf.while (" + n + " = " + trips + ", " + a + " = " + pick() +
+         ") : (i32, i32) -> (i32, i32) {");
     std::string forwarded = op("arith.addi " + a + ", " + pick() + " : i32");
     std::string goes = op("arith.cmpi sgt, " + n + ", %c0 : i32");
     line("scf.condition(" + goes + ") " + n + ", " + forwarded + " : i32, i32");

@@ -64,7 +64,8 @@ TEST_P(SubgroupTypes, Shuffles) {
     for (size_t i = 0; i < sources.size(); ++i)
       std::memcpy(&expected[i * size], &x.bytes[sources[i] * size], size);
     run(text, lanes, {1, 1, 1},
-        {HostArg{true, x.bytes.data(), lanes, 0}, buffer(n), scalar(uniform), HostArg{true, out.data(), int64_t(sources.size()), 0}});
+        {HostArg{true, x.bytes.data(), lanes, 0}, buffer(n), scalar(uniform),
+         HostArg{true, out.data(), int64_t(sources.size()), 0}});
     for (size_t i = 0; i < sources.size(); ++i)
       ASSERT_EQ(std::vector<uint8_t>(&out[i * size], &out[i * size + size]),
                 std::vector<uint8_t>(&expected[i * size], &expected[i * size + size]))
@@ -135,9 +136,11 @@ TEST(Subgroup, Votes) {
 TEST(Subgroup, ReducesByTrees) {
   for (unsigned lanes : allLanes)
     for (unsigned tile = 2; tile <= lanes; tile *= 2) {
-      std::string text = fill("qd.kernel @k(%x: !qd.buffer<i32>, %y: !qd.buffer<i32>, %z: !qd.buffer<i32>) block(192) {\n"
-                              "  %i = qd.global_thread_id x : i32\n  %v0 = qd.load %x[%i] : !qd.buffer<i32>\n"
-                              "  %w0 = qd.load %x[%i] : !qd.buffer<i32>\n", {});
+      std::string text =
+          fill("qd.kernel @k(%x: !qd.buffer<i32>, %y: !qd.buffer<i32>, %z: !qd.buffer<i32>) block(192) {\n"
+               "  %i = qd.global_thread_id x : i32\n  %v0 = qd.load %x[%i] : !qd.buffer<i32>\n"
+               "  %w0 = qd.load %x[%i] : !qd.buffer<i32>\n",
+               {});
       unsigned step = 0;
       for (unsigned distance = tile / 2; distance; distance /= 2, ++step)
         text += fill("  %s{n} = qd.subgroup.shuffle_down %v{n}, {d} tile({tile}) poison_edge : i32\n"

@@ -44,8 +44,8 @@ TEST_F(DoubleTest, Handles) {
   EXPECT_EQ(noticed(), 2u) << "used when it was destroyed";
   EXPECT_EQ(callHip("hipEventDestroy", event), 0);
   EXPECT_EQ(callHip("hipEventDestroy", event), 709);
-  EXPECT_EQ(callHip("hipModuleLaunchKernel", function, 1u, 1u, 1u, 1u, 1u, 1u, 0u, stream, static_cast<void **>(nullptr),
-                    static_cast<void **>(nullptr)),
+  EXPECT_EQ(callHip("hipModuleLaunchKernel", function, 1u, 1u, 1u, 1u, 1u, 1u, 0u, stream,
+                    static_cast<void **>(nullptr), static_cast<void **>(nullptr)),
             400);
   EXPECT_EQ(noticed(), 2u);
 }
@@ -57,7 +57,9 @@ TEST_F(DoubleTest, Launches) {
   const void *image = bundle->variants[0].image.data();
   void *module = nullptr, *scale = nullptr, *none = nullptr;
   uint64_t memory = 0;
-  ASSERT_EQ(callHip("hipModuleLoadDataEx", &module, image, 0u, static_cast<int *>(nullptr), static_cast<void **>(nullptr)), 0);
+  ASSERT_EQ(
+      callHip("hipModuleLoadDataEx", &module, image, 0u, static_cast<int *>(nullptr), static_cast<void **>(nullptr)),
+      0);
   ASSERT_EQ(callHip("hipModuleGetFunction", &scale, module, "scale"), 0);
   EXPECT_EQ(callHip("hipModuleGetFunction", &none, module, "none"), 500);
   ASSERT_EQ(callHip("hipMalloc", &memory, size_t(256)), 0);

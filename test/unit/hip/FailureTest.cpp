@@ -75,9 +75,9 @@ TEST_F(FailureTest, EveryCallOnceAndFromThenOn) {
   // Destructors have nobody to tell, devices may be silent about themselves and about how many blocks run at once, and
   // what cannot be recorded is given piece by piece.
   auto mayPass = [](const std::string &function, unsigned call, bool laterToo) {
-    for (const char *silent : {"hipFree", "Destroy", "hipModuleUnload", "hipDeviceGetAttribute", "hipDeviceTotalMem",
-                               "hipStreamEndCapture", "hipGraphInstantiate", "hipStreamSynchronize", "hipDeviceSynchronize",
-                               "hipSetDevice", "hipModuleOccupancy"})
+    for (const char *silent :
+         {"hipFree", "Destroy", "hipModuleUnload", "hipDeviceGetAttribute", "hipDeviceTotalMem", "hipStreamEndCapture",
+          "hipGraphInstantiate", "hipStreamSynchronize", "hipDeviceSynchronize", "hipSetDevice", "hipModuleOccupancy"})
       if (function.find(silent) != std::string::npos)
         return true;
     return !laterToo && ((function == "hipModuleGetFunction" && call == 3) ||
@@ -104,7 +104,8 @@ TEST_F(FailureTest, EveryCallOnceAndFromThenOn) {
             EXPECT_EQ(said.find('\n'), std::string::npos) << where;
           }
           EXPECT_EQ(control().live(), std::vector<std::string>()) << where;
-          bool wasWaited = function != "hipStreamSynchronize" && function != "hipDeviceSynchronize" && function != "hipSetDevice";
+          bool wasWaited =
+              function != "hipStreamSynchronize" && function != "hipDeviceSynchronize" && function != "hipSetDevice";
           EXPECT_TRUE(!wasWaited || control().problems().empty()) << where;
         }
       }

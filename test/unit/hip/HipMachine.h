@@ -45,8 +45,8 @@ extern const char *const cooperativeProgram;
 
 #define EXPECT_OK(...)                                                                                                 \
   do {                                                                                                                 \
-    Error expectedNone = (__VA_ARGS__);                                                                                    \
-    EXPECT_FALSE(expectedNone) << expectedNone.message();                                                                      \
+    Error expectedNone = (__VA_ARGS__);                                                                                \
+    EXPECT_FALSE(expectedNone) << expectedNone.message();                                                              \
   } while (false)
 
 } // namespace qd::rt

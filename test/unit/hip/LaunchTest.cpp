@@ -134,7 +134,8 @@ TEST_F(LaunchTest, WhatFitsNoDeviceIsRefused) {
   std::unique_ptr<Module> module = load(*device, scaleProgram);
   auto x = allocate(*device, 1.0f), y = allocate(*device, 2.0f);
   auto launch = [&](Grid grid, Buffer &to) {
-    return module->launch("scale", grid, {Argument::of(int32_t(count)), Argument::of(3.0f), array(*x), array(to)}).message();
+    return module->launch("scale", grid, {Argument::of(int32_t(count)), Argument::of(3.0f), array(*x), array(to)})
+        .message();
   };
   EXPECT_EQ(launch({1, 65537, 1}, *y), "the grid has 65537 blocks in y, hip:0 launches at most 65536");
   EXPECT_EQ(launch({1u << 31, 1, 1}, *y), "the grid has 2147483648 blocks in x, hip:0 launches at most 2147483647");
@@ -242,7 +243,8 @@ TEST_F(LaunchTest, FailuresOfKernels) {
   EXPECT_EQ(read(*y)[0], 2.0f);
 
   int foreign = 0;
-  arguments = {Argument::of(int32_t(0)), Argument::pointer(reinterpret_cast<uint64_t>(&foreign), {ScalarType::F32, 1}, {1})};
+  arguments = {Argument::of(int32_t(0)),
+               Argument::pointer(reinterpret_cast<uint64_t>(&foreign), {ScalarType::F32, 1}, {1})};
   EXPECT_EQ(module->launch("wild", {1, 1, 1}, arguments).message(),
             "kernel 'wild' failed on hip:0: an illegal memory access was encountered (hipErrorIllegalAddress)");
 }
@@ -255,7 +257,8 @@ TEST_F(LaunchTest, TheDeviceCannotBeMadeCurrent) {
   const std::string words = "cannot make the device current: invalid device ordinal (hipErrorInvalidDevice)";
   EXPECT_EQ(device->load(program).message(), words);
   EXPECT_EQ(device->allocate(4).message(), words);
-  EXPECT_EQ(y->fill(0, 4).message(), "cannot fill memory of the device: invalid device ordinal (hipErrorInvalidDevice)");
+  EXPECT_EQ(y->fill(0, 4).message(),
+            "cannot fill memory of the device: invalid device ordinal (hipErrorInvalidDevice)");
 }
 
 TEST_F(LaunchTest, Memory) {
@@ -273,7 +276,8 @@ TEST_F(LaunchTest, Memory) {
   EXPECT_OK((*wrapped)->fill(0, 8));
   EXPECT_EQ(read(*y)[0], 0.0f);
   wrapped = device->wrap(reinterpret_cast<void *>(y->address() + 1020), 8);
-  EXPECT_EQ((*wrapped)->fill(0, 8).message(), "cannot fill memory of the device: invalid argument (hipErrorInvalidValue)");
+  EXPECT_EQ((*wrapped)->fill(0, 8).message(),
+            "cannot fill memory of the device: invalid argument (hipErrorInvalidValue)");
 }
 
 } // namespace

@@ -301,7 +301,8 @@ TEST_F(HipStreamTest, SeveralDevices) {
   EXPECT_EQ(read(*z)[0], 4.0f);
   EXPECT_TRUE(run(*firstModule, *x, *x));
   EXPECT_EQ(read(*x)[0], 4.0f);
-  EXPECT_EQ(run(*firstModule, *y, *z).message(), "argument 'x' of kernel 'scale' is a buffer of hip:1, expected one of hip:0, the kernel's");
+  EXPECT_EQ(run(*firstModule, *y, *z).message(),
+            "argument 'x' of kernel 'scale' is a buffer of hip:1, expected one of hip:0, the kernel's");
   // Devices cannot wait for each other: the host does.
   auto firstStream = first->createStream(), secondStream = second->createStream();
   auto event = first->createEvent();

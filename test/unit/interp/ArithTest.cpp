@@ -130,7 +130,8 @@ TEST(Arith, mathIsExactWhereItCanBe) {
   EXPECT_EQ(f64("math.roundeven", 2.5), 2);
   EXPECT_EQ(f64("math.absf", -2.5), 2.5);
   EXPECT_EQ(compute<double>("%r = math.fma %a, %b, %a : f64", "f64", "f64", 0.1, 10.0), std::fma(0.1, 10.0, 0.1));
-  EXPECT_EQ(compute<int8_t>("%p = math.isnan %a : f64\n%r = arith.extui %p : i1 to i8", "f64", "i8", (double)NAN, 0.0), 1);
+  EXPECT_EQ(compute<int8_t>("%p = math.isnan %a : f64\n%r = arith.extui %p : i1 to i8", "f64", "i8", (double)NAN, 0.0),
+            1);
 }
 
 TEST(Arith, conversions) {
@@ -195,20 +196,23 @@ TEST(Memory, sizesAndBools) {
   EXPECT_EQ(y[0], 3);
   EXPECT_EQ(b[0], 1);
   b[2] = 7;
-  EXPECT_EQ(Program(text).buffer(b).buffer(y).run(),
-            "test.qir:4:10: 'qd.load' op reads a byte of 7 as i1 from %b, expected 0 or 1 (kernel 'k', block (0, 0, 0), "
-            "thread (0, 0, 0))");
+  EXPECT_EQ(
+      Program(text).buffer(b).buffer(y).run(),
+      "test.qir:4:10: 'qd.load' op reads a byte of 7 as i1 from %b, expected 0 or 1 (kernel 'k', block (0, 0, 0), "
+      "thread (0, 0, 0))");
 }
 
 TEST(Load, unknownOpsAndTypes) {
-  EXPECT_EQ(Program("qd.kernel @k() block(1) {\n%i = arith.constant 0 : index\nqd.return\n}").diagnostics,
-            "'arith.constant' op has a result of type 'index', expected i1, i8, i16, i32, i64, f16, bf16, f32, f64 or a "
-            "vector of 2, 3, 4, 8 or 16 of them in a kernel\n");
+  EXPECT_EQ(
+      Program("qd.kernel @k() block(1) {\n%i = arith.constant 0 : index\nqd.return\n}").diagnostics,
+      "'arith.constant' op has a result of type 'index', expected i1, i8, i16, i32, i64, f16, bf16, f32, f64 or a "
+      "vector of 2, 3, 4, 8 or 16 of them in a kernel\n");
   EXPECT_EQ(Program("qd.kernel @k() block(1) {\n%i = arith.constant 0 : i32\n"
                     "scf.execute_region {\nscf.yield\n}\nqd.return\n}").diagnostics,
             "'scf.execute_region' op is not one that the interpreter runs\n");
-  EXPECT_EQ(Program("qd.kernel @k() block(1) {\nqd.return\n}", 32, "poisson").diagnostics,
-            "unknown check 'poisson', expected all, none, poison, divergence, uninitialized, promises, races or steps=N\n");
+  EXPECT_EQ(
+      Program("qd.kernel @k() block(1) {\nqd.return\n}", 32, "poisson").diagnostics,
+      "unknown check 'poisson', expected all, none, poison, divergence, uninitialized, promises, races or steps=N\n");
 }
 
 TEST(Load, launchesAreChecked) {

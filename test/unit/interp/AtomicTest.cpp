@@ -53,8 +53,10 @@ TEST(Atomics, releaseAndAcquirePassMessages) {
   EXPECT_EQ(pass(makeMessage(fence, setFlag, readFlag, fence)), "");
   EXPECT_EQ(pass(makeMessage(fence, setFlag, acquireFlag, "")), "");
   EXPECT_EQ(pass(makeMessage("", releaseFlag, readFlag, fence)), "");
-  EXPECT_EQ(pass(makeMessage("", "%o = qd.atomic_rmw add %one, %flag[0] acq_rel : !qd.buffer<i32>", acquireFlag, "")), "");
-  EXPECT_EQ(pass(makeMessage("", releaseFlag, "%f = qd.atomic_rmw ori %zero, %flag[0] acquire : !qd.buffer<i32>", "")), "");
+  EXPECT_EQ(pass(makeMessage("", "%o = qd.atomic_rmw add %one, %flag[0] acq_rel : !qd.buffer<i32>", acquireFlag, "")),
+            "");
+  EXPECT_EQ(pass(makeMessage("", releaseFlag, "%f = qd.atomic_rmw ori %zero, %flag[0] acquire : !qd.buffer<i32>", "")),
+            "");
 }
 
 TEST(Atomics, bothSidesMustTakePart) {
@@ -156,7 +158,8 @@ TEST(Atomics, whoCountsDownSeesAll) {
     return error.empty() && y[0] != 780 ? "wrong sum" : error;
   };
   EXPECT_EQ(run("%before = qd.atomic_rmw add %one, %count[0] acq_rel : !qd.buffer<i32>"), "");
-  EXPECT_EQ(run("qd.grid.mem_fence\n%before = qd.atomic_rmw add %one, %count[0] : !qd.buffer<i32>\nqd.grid.mem_fence"), "");
+  EXPECT_EQ(run("qd.grid.mem_fence\n%before = qd.atomic_rmw add %one, %count[0] : !qd.buffer<i32>\nqd.grid.mem_fence"),
+            "");
   EXPECT_NE(run("%before = qd.atomic_rmw add %one, %count[0] : !qd.buffer<i32>").find("races on element"),
             std::string::npos);
   EXPECT_NE(run("%before = qd.atomic_rmw add %one, %count[0] release : !qd.buffer<i32>").find("races on element"),
@@ -173,14 +176,18 @@ TEST(Atomics, reportPoisonAndUnwrittenElements) {
   })").buffer(y).run(),
             "test.qir:4:10: 'qd.atomic_rmw' op reads element 2 of the shared array before it is written (kernel 'k', "
             "block (0, 0, 0), thread (0, 0, 0))");
-  EXPECT_EQ(Program(R"(qd.kernel @k(%y: !qd.buffer<i32>, %p: i1) block(1) {
+  EXPECT_EQ(
+      Program(R"(qd.kernel @k(%y: !qd.buffer<i32>, %p: i1) block(1) {
     %one = arith.constant 1 : i32
     %a = qd.atomic_rmw add %one, %y[0] if %p : !qd.buffer<i32>
     %b = qd.atomic_rmw add %a, %y[0] : !qd.buffer<i32>
     qd.return
-  })").buffer(y).scalar(0).run(),
-            "test.qir:4:10: 'qd.atomic_rmw' op takes poison to element 0 of %y (kernel 'k', block (0, 0, 0), thread (0, "
-            "0, 0))");
+  })")
+          .buffer(y)
+          .scalar(0)
+          .run(),
+      "test.qir:4:10: 'qd.atomic_rmw' op takes poison to element 0 of %y (kernel 'k', block (0, 0, 0), thread (0, "
+      "0, 0))");
 }
 
 } // namespace

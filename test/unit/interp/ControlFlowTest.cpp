@@ -41,7 +41,8 @@ TEST(ControlFlow, loopsCountByLane) {
     %zero = arith.constant 0 : i32
     %one = arith.constant 1 : i32
     %n = arith.constant 32 : i32
-    %sum, %a, %b = scf.for %j = %zero to %i step %one iter_args(%s = %zero, %p = %zero, %q = %one) -> (i32, i32, i32) : i32 {
+    %sum, %a, %b = scf.for %j = %zero to %i step %one iter_args(%s = %zero, %p = %zero, %q = %one)
+        -> (i32, i32, i32) : i32 {
       %t = arith.addi %s, %j : i32
       scf.yield %t, %q, %p : i32, i32, i32
     }
@@ -49,7 +50,10 @@ TEST(ControlFlow, loopsCountByLane) {
     %at = arith.addi %i, %n : i32
     qd.store %a, %y[%at] : !qd.buffer<i32>
     qd.return
-  })").buffer(y).run(), "");
+  })")
+                .buffer(y)
+                .run(),
+            "");
   for (int i = 0; i < 32; ++i) {
     EXPECT_EQ(y[i], i * (i - 1) / 2);
     EXPECT_EQ(y[32 + i], i % 2);
@@ -75,13 +79,17 @@ TEST(ControlFlow, loopVariableDoesNotOverflow) {
 }
 
 TEST(ControlFlow, stepMustBePositive) {
-  EXPECT_EQ(Program(R"(qd.kernel @k(%s: i32) block(1) {
+  EXPECT_EQ(
+      Program(R"(qd.kernel @k(%s: i32) block(1) {
     %zero = arith.constant 0 : i32
     scf.for %j = %zero to %s step %s : i32 {
     }
     qd.return
-  })").scalar(0).run(),
-            "test.qir:3:5: 'scf.for' op has a step of 0, expected at least 1 (kernel 'k', block (0, 0, 0), thread (0, 0, 0))");
+  })")
+          .scalar(0)
+          .run(),
+      "test.qir:3:5: 'scf.for' op has a step of 0, expected at least 1 (kernel 'k', block (0, 0, 0), "
+      "thread (0, 0, 0))");
 }
 
 TEST(ControlFlow, whileLoops) {
@@ -166,9 +174,10 @@ TEST(ControlFlow, barrierThatNotAllReach) {
     qd.return
   })";
   EXPECT_EQ(Program(text).scalar(64).run(), "");
-  EXPECT_EQ(Program(text).scalar(40).run(),
-            "test.qir:5:7: 'qd.block.sync' op is reached by 8 of the 32 lanes of the subgroup, expected all of them: this "
-            "thread is elsewhere (kernel 'k', block (0, 0, 0), thread (40, 0, 0))");
+  EXPECT_EQ(
+      Program(text).scalar(40).run(),
+      "test.qir:5:7: 'qd.block.sync' op is reached by 8 of the 32 lanes of the subgroup, expected all of them: this "
+      "thread is elsewhere (kernel 'k', block (0, 0, 0), thread (40, 0, 0))");
   EXPECT_EQ(Program(text).scalar(32).run(),
             "test.qir:5:7: 'qd.block.sync' op is reached by 1 of the block's 2 subgroups, expected all of them: this "
             "thread has ended (kernel 'k', block (0, 0, 0), thread (32, 0, 0))");
@@ -202,9 +211,10 @@ TEST(ControlFlow, waitsEndWhenAnotherSubgroupEndsThem) {
 
 TEST(ControlFlow, endlessWaitsAreReported) {
   std::vector<int32_t> flag(1);
-  EXPECT_EQ(Program(spin).buffer(flag).scalar(0).run(),
-            "test.qir:9:5: 'scf.while' op waits without end: all other threads that have started wait too or have ended "
-            "(kernel 'k', block (0, 0, 0), thread (0, 0, 0))");
+  EXPECT_EQ(
+      Program(spin).buffer(flag).scalar(0).run(),
+      "test.qir:9:5: 'scf.while' op waits without end: all other threads that have started wait too or have ended "
+      "(kernel 'k', block (0, 0, 0), thread (0, 0, 0))");
 }
 
 TEST(ControlFlow, endlessLoopsAreReported) {

@@ -120,8 +120,9 @@ TEST(Explain, helpersAndSegments) {
   // Lane 2's value, which only its own lane has, is of the segment that starts at lane 1.
   x = {2, 0, 2, 2};
   EXPECT_NE(program.run(), "");
-  EXPECT_EQ(program.notes, "test.qir:10:10: note: poison from 'arith.divsi' of 1 and 0, which divides by zero, on thread (1, 0, 0)\n"
-                           "test.qir:12:10: note: through 'qd.subgroup.segmented_scan'");
+  EXPECT_EQ(program.notes,
+            "test.qir:10:10: note: poison from 'arith.divsi' of 1 and 0, which divides by zero, on thread (1, 0, 0)\n"
+            "test.qir:12:10: note: through 'qd.subgroup.segmented_scan'");
 }
 
 TEST(Explain, branchesThatSubgroupsTake) {
@@ -139,12 +140,14 @@ TEST(Explain, branchesThatSubgroupsTake) {
   })";
   Program program(text, 8);
   program.scalar(1);
-  EXPECT_EQ(program.run(), "test.qir:8:9: 'qd.block.sync' op is reached by 1 of the block's 2 subgroups, expected all of "
-                           "them: this thread has ended (kernel 'k', block (0, 0, 0), thread (0, 0, 0))");
-  EXPECT_EQ(program.notes, "test.qir:7:7: note: threads part at this 'scf.for': the bounds and step are 0, 0, 1 here and "
-                           "0, 1, 1 on thread (8, 0, 0)\n"
-                           "test.qir:2:11: note: 0 is 'qd.subgroup.subgroup_id'\n"
-                           "test.qir:2:11: note: 1 is 'qd.subgroup.subgroup_id', on thread (8, 0, 0)");
+  EXPECT_EQ(program.run(),
+            "test.qir:8:9: 'qd.block.sync' op is reached by 1 of the block's 2 subgroups, expected all of "
+            "them: this thread has ended (kernel 'k', block (0, 0, 0), thread (0, 0, 0))");
+  EXPECT_EQ(program.notes,
+            "test.qir:7:7: note: threads part at this 'scf.for': the bounds and step are 0, 0, 1 here and "
+            "0, 1, 1 on thread (8, 0, 0)\n"
+            "test.qir:2:11: note: 0 is 'qd.subgroup.subgroup_id'\n"
+            "test.qir:2:11: note: 1 is 'qd.subgroup.subgroup_id', on thread (8, 0, 0)");
 }
 
 TEST(Promises, noalias) {

@@ -26,9 +26,10 @@ TEST(Races, barriersPutAccessesInOrder) {
   EXPECT_EQ(Program(makeExchange("qd.block.sync"), 16, "all").buffer(y).run(), "");
   EXPECT_EQ(Program(makeExchange("qd.block.sync_shared"), 16, "all").buffer(y).run(), "");
   EXPECT_EQ(y[6], 7);
-  EXPECT_EQ(Program(makeExchange(""), 16, "all").buffer(y).run(),
-            "test.qir:8:10: 'qd.load' op races on element 1 of the shared array: block (0, 0, 0), thread (1, 0, 0) writes "
-            "it at test.qir:6:5, with no barrier of both in between (kernel 'k', block (0, 0, 0), thread (0, 0, 0))");
+  EXPECT_EQ(
+      Program(makeExchange(""), 16, "all").buffer(y).run(),
+      "test.qir:8:10: 'qd.load' op races on element 1 of the shared array: block (0, 0, 0), thread (1, 0, 0) writes "
+      "it at test.qir:6:5, with no barrier of both in between (kernel 'k', block (0, 0, 0), thread (0, 0, 0))");
   // Not looked for unless asked: lock-step hides this one.
   EXPECT_EQ(Program(makeExchange(""), 16).buffer(y).run(), "");
 }

@@ -87,15 +87,17 @@ TEST(Subgroup, partialLastSubgroup) {
 
   std::vector<int32_t> x(40), y(40);
   std::string missing = makeKernel("%r = qd.subgroup.shuffle %v, 9 : i32\n", 40);
-  EXPECT_EQ(Program(missing).buffer(x).buffer(y).run(),
-            "test.qir:5:3: 'qd.store' op stores poison to element 32 of %y (kernel 'k', block (0, 0, 0), thread (32, 0, 0))");
+  EXPECT_EQ(
+      Program(missing).buffer(x).buffer(y).run(),
+      "test.qir:5:3: 'qd.store' op stores poison to element 32 of %y (kernel 'k', block (0, 0, 0), thread (32, 0, 0))");
 }
 
 TEST(Subgroup, reduceLeavesPoisonElsewhere) {
   std::vector<int32_t> x(32), y(32);
   std::string text = makeKernel("%r = qd.subgroup.reduce add %v : i32\n", 32);
-  EXPECT_EQ(Program(text).buffer(x).buffer(y).run(),
-            "test.qir:5:3: 'qd.store' op stores poison to element 1 of %y (kernel 'k', block (0, 0, 0), thread (1, 0, 0))");
+  EXPECT_EQ(
+      Program(text).buffer(x).buffer(y).run(),
+      "test.qir:5:3: 'qd.store' op stores poison to element 1 of %y (kernel 'k', block (0, 0, 0), thread (1, 0, 0))");
   EXPECT_EQ(Program(text, 32, "none").buffer(x).buffer(y).run(), "");
 }
 
@@ -145,9 +147,10 @@ TEST(Subgroup, divergence) {
       scf.yield %c : i32
     }
 )", 32);
-  EXPECT_EQ(Program(text).buffer(x).buffer(y).run(),
-            "test.qir:7:12: 'qd.subgroup.reduce_all' op is reached by 5 of the 32 lanes of the subgroup, expected all of "
-            "them: this thread is elsewhere (kernel 'k', block (0, 0, 0), thread (5, 0, 0))");
+  EXPECT_EQ(
+      Program(text).buffer(x).buffer(y).run(),
+      "test.qir:7:12: 'qd.subgroup.reduce_all' op is reached by 5 of the 32 lanes of the subgroup, expected all of "
+      "them: this thread is elsewhere (kernel 'k', block (0, 0, 0), thread (5, 0, 0))");
   EXPECT_EQ(Program(text, 32, "none").buffer(x).buffer(y).run(), "");
   EXPECT_EQ(y[4], 10);
 }

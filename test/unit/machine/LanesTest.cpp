@@ -4,7 +4,8 @@
 namespace {
 
 /// Lanes of v0, which holds 100 and the lane; -1 for 0, -2 for what v1 held before, 7.
-void expectMap(const char *chip, unsigned lanes, uint64_t exec, const char *line, unsigned first, std::vector<int> map) {
+void expectMap(const char *chip, unsigned lanes, uint64_t exec, const char *line, unsigned first,
+               std::vector<int> map) {
   OneWave wave(chip, lanes, ~uint64_t(0));
   ASSERT_EQ(wave.run({"v_mov_b32_e32 v1, 7"}), "");
   wave.wave.scalars[amdgcn::execPlace] = {uint32_t(exec), 0};
@@ -17,7 +18,8 @@ void expectMap(const char *chip, unsigned lanes, uint64_t exec, const char *line
 constexpr uint64_t all = ~uint64_t(0);
 
 TEST(Lanes, QuadsAndRows) {
-  expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 quad_perm:[3,0,2,2] row_mask:0xf bank_mask:0xf", 60, {63, 60, 62, 62});
+  expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 quad_perm:[3,0,2,2] row_mask:0xf bank_mask:0xf", 60,
+            {63, 60, 62, 62});
   expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 row_shl:3 row_mask:0xf bank_mask:0xf bound_ctrl:1", 16,
             {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, -1, -1, -1});
   expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 row_shr:2 row_mask:0xf bank_mask:0xf", 16,
@@ -38,7 +40,8 @@ TEST(Lanes, QuadsAndRows) {
 TEST(Lanes, WholeWave) {
   expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 wave_shl:1 row_mask:0xf bank_mask:0xf", 30, {31, 32, 33});
   expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 wave_shl:1 row_mask:0xf bank_mask:0xf", 62, {63, -2});
-  expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 wave_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1", 0, {-1, 0, 1});
+  expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 wave_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1", 0,
+            {-1, 0, 1});
   expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 wave_rol:1 row_mask:0xf bank_mask:0xf", 62, {63, 0});
   expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 wave_ror:1 row_mask:0xf bank_mask:0xf", 0, {63, 0});
   expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 row_bcast:15 row_mask:0xf bank_mask:0xf", 14,
@@ -48,14 +51,17 @@ TEST(Lanes, WholeWave) {
 
 TEST(Lanes, MasksOfRowsAndBanks) {
   expectMap("gfx90a", 64, all, "v_mov_b32_dpp v1, v0 row_bcast:15 row_mask:0xa bank_mask:0xf", 30, {15, 15, -2, -2});
-  expectMap("gfx1100", 32, all, "v_mov_b32_dpp v1, v0 quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0xa", 2, {-2, -2, 4, 5, 6, 7, -2});
+  expectMap("gfx1100", 32, all, "v_mov_b32_dpp v1, v0 quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0xa", 2,
+            {-2, -2, 4, 5, 6, 7, -2});
   // A lane that a mask leaves out is not written, with bound_ctrl too.
-  expectMap("gfx1100", 32, all, "v_mov_b32_dpp v1, v0 row_shr:1 row_mask:0x2 bank_mask:0xf bound_ctrl:1", 14, {-2, -2, -1, 16});
+  expectMap("gfx1100", 32, all, "v_mov_b32_dpp v1, v0 row_shr:1 row_mask:0x2 bank_mask:0xf bound_ctrl:1", 14,
+            {-2, -2, -1, 16});
 }
 
 TEST(Lanes, SourcesThatTakeNoPart) {
   uint64_t odd = 0xAAAAAAAAAAAAAAAA;
-  expectMap("gfx90a", 64, odd, "v_mov_b32_dpp v1, v0 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf", 0, {-2, -2, -2, -2});
+  expectMap("gfx90a", 64, odd, "v_mov_b32_dpp v1, v0 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf", 0,
+            {-2, -2, -2, -2});
   expectMap("gfx90a", 64, odd, "v_mov_b32_dpp v1, v0 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf bound_ctrl:1", 0,
             {-2, -1, -2, -1});
   expectMap("gfx1100", 32, 0xAAAAAAAA, "v_mov_b32_dpp v1, v0 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf fi:1", 0,
@@ -71,15 +77,17 @@ TEST(Lanes, Permlanes) {
   expectMap("gfx1100", 32, all, "v_permlanex16_b32 v1, v0, 0x76543210, 0xfedcba98", 14, {30, 31, 0, 1});
   expectMap("gfx1100", 32, all, "v_permlanex16_b32 v1, v0, -1, -1", 0, {31, 31});
   expectMap("gfx1100", 64, all, "v_permlanex16_b32 v1, v0, 0, 0", 31, {0, 48, 48});
-  expectMap("gfx1100", 64, all, "v_permlane16_b32 v1, v0, 0x01234567, 0x89abcdef", 48, {55, 54, 53, 52, 51, 50, 49, 48, 63});
+  expectMap("gfx1100", 64, all, "v_permlane16_b32 v1, v0, 0x01234567, 0x89abcdef", 48,
+            {55, 54, 53, 52, 51, 50, 49, 48, 63});
   expectMap("gfx1100", 64, all, "v_permlane64_b32 v1, v0", 30, {62, 63, 0, 1});
   expectMap("gfx1100", 32, all, "v_permlane64_b32 v1, v0", 0, {-2, -2});
 }
 
 TEST(Lanes, Swaps) {
   OneWave wave("gfx950", 64);
-  ASSERT_EQ(wave.run({"v_add_u32_e32 v1, 0x64, v0", "v_mov_b32_e32 v2, v0", "v_mov_b32_e32 v3, v1", "v_permlane16_swap_b32_e32 v0, v1",
-                      "v_permlane32_swap_b32_e32 v2, v3"}), "");
+  ASSERT_EQ(wave.run({"v_add_u32_e32 v1, 0x64, v0", "v_mov_b32_e32 v2, v0", "v_mov_b32_e32 v3, v1",
+                      "v_permlane16_swap_b32_e32 v0, v1", "v_permlane32_swap_b32_e32 v2, v3"}),
+            "");
   // Odd rows of the first are even rows of the second.
   for (unsigned lane = 0; lane < 64; ++lane) {
     EXPECT_EQ(wave.vector(0, lane), lane & 16 ? 200 + lane - 16 : 100 + lane);
@@ -90,19 +98,22 @@ TEST(Lanes, Swaps) {
 }
 
 TEST(Lanes, BySharedMemory) {
-  for (auto [chip, lanes, reads] : {std::tuple("gfx90a", 64u, 3u), {"gfx1200", 64u, 3u}, {"gfx1030", 64u, 35u}, {"gfx1100", 64u, 35u}}) {
+  for (auto [chip, lanes, reads] :
+       {std::tuple("gfx90a", 64u, 3u), {"gfx1200", 64u, 3u}, {"gfx1030", 64u, 35u}, {"gfx1100", 64u, 35u}}) {
     OneWave wave(chip, lanes);
     ASSERT_EQ(wave.run({"v_mov_b32_e32 v2, 12", "ds_bpermute_b32 v1, v2, v0"}), "");
     EXPECT_EQ(wave.vector(1, 0), 103u) << chip;
     EXPECT_EQ(wave.vector(1, 40), 100 + reads) << chip;
   }
   OneWave wave("gfx90a", 64);
-  ASSERT_EQ(wave.run({"v_mov_b32_e32 v2, 0x104", "ds_bpermute_b32 v1, v2, v0 offset:4", "ds_permute_b32 v3, v2, v0"}), "");
+  ASSERT_EQ(wave.run({"v_mov_b32_e32 v2, 0x104", "ds_bpermute_b32 v1, v2, v0 offset:4", "ds_permute_b32 v3, v2, v0"}),
+            "");
   EXPECT_EQ(wave.vector(1, 9), 102u);
   EXPECT_EQ(wave.vector(3, 1), 163u); // of the lanes that write to one, the last
   EXPECT_EQ(wave.vector(3, 2), 0u);
   expectMap("gfx90a", 64, all, "ds_swizzle_b32 v1, v0 offset:swizzle(SWAP,16)", 31, {15, 48});
-  expectMap("gfx90a", 64, all, "ds_swizzle_b32 v1, v0 offset:swizzle(REVERSE,8)", 32, {39, 38, 37, 36, 35, 34, 33, 32, 47});
+  expectMap("gfx90a", 64, all, "ds_swizzle_b32 v1, v0 offset:swizzle(REVERSE,8)", 32,
+            {39, 38, 37, 36, 35, 34, 33, 32, 47});
   expectMap("gfx90a", 64, all, "ds_swizzle_b32 v1, v0 offset:swizzle(BROADCAST,8,3)", 39, {35, 43});
   expectMap("gfx90a", 64, all, "ds_swizzle_b32 v1, v0 offset:swizzle(QUAD_PERM,1,1,3,3)", 60, {61, 61, 63, 63});
   expectMap("gfx90a", 64, all, "ds_swizzle_b32 v1, v0 offset:swizzle(BITMASK_PERM,\"01pip\")", 32, {42, 43, 40, 41});

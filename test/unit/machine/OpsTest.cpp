@@ -1,4 +1,5 @@
-// What operations compute, written from the ISA manuals: carries, parts of words, halves, comparisons, floats, unknown bits.
+// What operations compute, written from the ISA manuals: carries, parts of words, halves, comparisons, floats, unknown
+// bits.
 #include "OneWave.h"
 
 #include "llvm/ADT/bit.h"
@@ -9,8 +10,9 @@ TEST(Ops, CarriesGoThroughMasks) {
   OneWave wave("gfx90a", 64, 0xFF);
   for (unsigned lane = 0; lane < 8; ++lane)
     wave.set(2, lane, lane & 1 ? 0xFFFFFFFF : 5);
-  ASSERT_EQ(wave.run({"v_mov_b32_e32 v3, 0", "v_add_co_u32_e32 v1, vcc, 1, v2", "v_addc_co_u32_e64 v4, s[6:7], v3, 2, vcc",
-                      "v_subrev_co_u32_e32 v5, vcc, 6, v2"}), "");
+  ASSERT_EQ(wave.run({"v_mov_b32_e32 v3, 0", "v_add_co_u32_e32 v1, vcc, 1, v2",
+                      "v_addc_co_u32_e64 v4, s[6:7], v3, 2, vcc", "v_subrev_co_u32_e32 v5, vcc, 6, v2"}),
+            "");
   EXPECT_EQ(wave.vector(1, 1), 0u);
   EXPECT_EQ(wave.vector(1, 2), 6u);
   EXPECT_EQ(wave.vector(4, 1), 3u);
@@ -21,17 +23,21 @@ TEST(Ops, CarriesGoThroughMasks) {
 
 TEST(Ops, WhatACarryHoldsInRowsThatAreMaskedIsUnknown) {
   OneWave wave("gfx1100", 32);
-  ASSERT_EQ(wave.run({"v_mov_b32_e32 v1, 0", "v_add_co_u32_e64_dpp v1, s4, v0, v0 row_shr:1 row_mask:0x1 bank_mask:0xf"}), "");
+  ASSERT_EQ(
+      wave.run({"v_mov_b32_e32 v1, 0", "v_add_co_u32_e64_dpp v1, s4, v0, v0 row_shr:1 row_mask:0x1 bank_mask:0xf"}),
+      "");
   EXPECT_EQ(wave.wave.scalars[4].unknown, 0xFFFF0001u);
 }
 
 TEST(Ops, PartsOfWords) {
   OneWave wave("gfx90a", 64);
-  ASSERT_EQ(wave.run({"v_mov_b32_e32 v1, 0x8182f384", "v_mov_b32_e32 v2, 0x11223344", "v_mov_b32_e32 v3, v2",
-                      "v_mov_b32_e32 v4, v2",
-                      "v_add_u32_sdwa v2, v1, v1 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:BYTE_3 src1_sel:BYTE_2",
-                      "v_add_u32_sdwa v3, sext(v1), v1 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_0 src1_sel:WORD_1",
-                      "v_or_b32_sdwa v4, v1, v1 dst_sel:BYTE_1 dst_unused:UNUSED_SEXT src0_sel:WORD_0 src1_sel:WORD_0"}), "");
+  ASSERT_EQ(
+      wave.run({"v_mov_b32_e32 v1, 0x8182f384", "v_mov_b32_e32 v2, 0x11223344", "v_mov_b32_e32 v3, v2",
+                "v_mov_b32_e32 v4, v2",
+                "v_add_u32_sdwa v2, v1, v1 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:BYTE_3 src1_sel:BYTE_2",
+                "v_add_u32_sdwa v3, sext(v1), v1 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_0 src1_sel:WORD_1",
+                "v_or_b32_sdwa v4, v1, v1 dst_sel:BYTE_1 dst_unused:UNUSED_SEXT src0_sel:WORD_0 src1_sel:WORD_0"}),
+      "");
   EXPECT_EQ(wave.vector(2, 5), 0x01033344u);
   EXPECT_EQ(wave.vector(3, 5), 0x8182u + 0xFFFFFF84u);
   EXPECT_EQ(wave.vector(4, 5), 0xFFFF8400u);
@@ -59,7 +65,8 @@ TEST(Ops, ComparisonsClearLanesThatTakeNoPart) {
 
 TEST(Ops, PairsReadBeforeTheyWrite) {
   OneWave wave("gfx1100", 32);
-  ASSERT_EQ(wave.run({"v_mov_b32_e32 v1, 5", "v_mov_b32_e32 v2, 6", "v_dual_mov_b32 v1, v2 :: v_dual_mov_b32 v2, v1"}), "");
+  ASSERT_EQ(wave.run({"v_mov_b32_e32 v1, 5", "v_mov_b32_e32 v2, 6", "v_dual_mov_b32 v1, v2 :: v_dual_mov_b32 v2, v1"}),
+            "");
   EXPECT_EQ(wave.vector(1, 3), 6u);
   EXPECT_EQ(wave.vector(2, 3), 5u);
 }
@@ -67,9 +74,11 @@ TEST(Ops, PairsReadBeforeTheyWrite) {
 TEST(Ops, FloatsOfEachMode) {
   OneWave wave("gfx90a", 64);
   wave.wave.mode.flush32 = true;
-  ASSERT_EQ(wave.run({"v_mov_b32_e32 v1, 0x400000", "v_add_f32_e32 v2, v1, v1", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3",
-                      "v_add_f32_e32 v3, v1, v1", "v_max_f32_e32 v4, 0x80000000, v1", "v_mov_b32_e32 v5, 0x7fc00000",
-                      "v_min_f32_e32 v6, v5, v3", "v_fma_f32 v7, -v1, 2.0, |v3|"}), "");
+  ASSERT_EQ(wave.run({"v_mov_b32_e32 v1, 0x400000", "v_add_f32_e32 v2, v1, v1",
+                      "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3", "v_add_f32_e32 v3, v1, v1",
+                      "v_max_f32_e32 v4, 0x80000000, v1", "v_mov_b32_e32 v5, 0x7fc00000", "v_min_f32_e32 v6, v5, v3",
+                      "v_fma_f32 v7, -v1, 2.0, |v3|"}),
+            "");
   EXPECT_EQ(wave.vector(2, 0), 0u);
   EXPECT_EQ(wave.vector(3, 0), 0x800000u);
   EXPECT_EQ(wave.vector(4, 0), 0x400000u);
@@ -85,10 +94,12 @@ TEST(Ops, DivisionsAreRightInTheEnd) {
     wave.set(2, 0, llvm::bit_cast<uint32_t>(b));
     wave.wave.scalars[amdgcn::execPlace] = {1, 0};
     wave.wave.scalars[amdgcn::execPlace + 1] = {0, 0};
-    EXPECT_EQ(wave.run({"v_div_scale_f32 v3, s[0:1], v2, v2, v1", "v_rcp_f32_e32 v4, v3", "v_div_scale_f32 v5, vcc, v1, v2, v1",
-                        "v_fma_f32 v6, -v3, v4, 1.0", "v_fmac_f32_e32 v4, v6, v4", "v_mul_f32_e32 v7, v5, v4",
-                        "v_fma_f32 v8, -v3, v7, v5", "v_fmac_f32_e32 v7, v8, v4", "v_fma_f32 v5, -v3, v7, v5",
-                        "v_div_fmas_f32 v5, v5, v4, v7", "v_div_fixup_f32 v5, v5, v2, v1"}), "");
+    EXPECT_EQ(
+        wave.run({"v_div_scale_f32 v3, s[0:1], v2, v2, v1", "v_rcp_f32_e32 v4, v3",
+                  "v_div_scale_f32 v5, vcc, v1, v2, v1", "v_fma_f32 v6, -v3, v4, 1.0", "v_fmac_f32_e32 v4, v6, v4",
+                  "v_mul_f32_e32 v7, v5, v4", "v_fma_f32 v8, -v3, v7, v5", "v_fmac_f32_e32 v7, v8, v4",
+                  "v_fma_f32 v5, -v3, v7, v5", "v_div_fmas_f32 v5, v5, v4, v7", "v_div_fixup_f32 v5, v5, v2, v1"}),
+        "");
     return llvm::bit_cast<float>(wave.vector(5, 0));
   };
   for (float a : {1.0f, 3.0f, 1e-38f, 3e38f, 1.7e-42f, -5.5f})
@@ -99,8 +110,9 @@ TEST(Ops, DivisionsAreRightInTheEnd) {
 TEST(Ops, UnknownBits) {
   OneWave wave("gfx90a", 64);
   // v9 was never written: what does not depend on it is known.
-  ASSERT_EQ(wave.run({"v_and_b32_e32 v1, 0, v9", "v_bfi_b32 v2, -1, v0, v9", "v_cndmask_b32_e64 v3, v0, v9, 0", "v_add_u32_e32 v4, v9, v0",
-                      "v_lshlrev_b32_e32 v5, 16, v9", "v_and_b32_e32 v5, 0xffff, v5"}), "");
+  ASSERT_EQ(wave.run({"v_and_b32_e32 v1, 0, v9", "v_bfi_b32 v2, -1, v0, v9", "v_cndmask_b32_e64 v3, v0, v9, 0",
+                      "v_add_u32_e32 v4, v9, v0", "v_lshlrev_b32_e32 v5, 16, v9", "v_and_b32_e32 v5, 0xffff, v5"}),
+            "");
   EXPECT_EQ(wave.vector(1, 3), 0u);
   EXPECT_EQ(wave.vector(2, 3), 103u);
   EXPECT_EQ(wave.vector(3, 3), 103u);
@@ -119,9 +131,10 @@ TEST(Ops, UnknownInstructionsAreFaults) {
 
 TEST(Ops, SharedMemory) {
   OneWave wave("gfx1100", 32);
-  ASSERT_EQ(wave.run({"v_and_b32_e32 v1, 3, v0", "v_lshlrev_b32_e32 v1, 2, v1", "ds_store_b32 v1, v0 offset:16", "ds_load_b32 v2, v1 offset:16",
-                      "v_mov_b32_e32 v3, 0", "ds_load_u8 v4, v3 offset:17", "ds_add_rtn_u32 v5, v3, v3 offset:16",
-                      "ds_load_b32 v6, v3"}), "");
+  ASSERT_EQ(wave.run({"v_and_b32_e32 v1, 3, v0", "v_lshlrev_b32_e32 v1, 2, v1", "ds_store_b32 v1, v0 offset:16",
+                      "ds_load_b32 v2, v1 offset:16", "v_mov_b32_e32 v3, 0", "ds_load_u8 v4, v3 offset:17",
+                      "ds_add_rtn_u32 v5, v3, v3 offset:16", "ds_load_b32 v6, v3"}),
+            "");
   EXPECT_EQ(wave.vector(2, 1), 129u); // the last lane's, of those that write to one place
   EXPECT_EQ(wave.vector(4, 0), 0u);
   EXPECT_EQ(wave.vector(5, 0), 128u);

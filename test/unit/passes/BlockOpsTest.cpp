@@ -1,8 +1,8 @@
 //===- BlockOpsTest.cpp - ops of a block compute what they mean, at their cost --------------===//
 //
-// Purpose: runs kernels of block ops in the interpreter, as written and expanded, and compares every bit that they store:
-// blocks of one thread to 1024, of whole subgroups and not, kinds and regions, in straight code and in loops. What is
-// expanded runs with all checks, races included. Then counts barriers and shared bytes.
+// Purpose: runs kernels of block ops in the interpreter, as written and expanded, and compares every bit that they
+// store: blocks of one thread to 1024, of whole subgroups and not, kinds and regions, in straight code and in loops.
+// What is expanded runs with all checks, races included. Then counts barriers and shared bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,7 +88,8 @@ std::string getShape(unsigned threads) {
   return threads % 3 == 0 ? llvm::formatv("{0}, 3", threads / 3).str() : std::to_string(threads);
 }
 
-/// A kernel that stores the op's result; with `rounds`, the op goes round a loop on its own results, in nested control flow.
+/// A kernel that stores the op's result; with `rounds`, the op goes round a loop on its own results, in nested control
+/// flow.
 std::string makeKernel(const Case &test, unsigned threads, bool rounds) {
   std::string op = replaceAll(test.text, "LAST", std::to_string(threads - 1));
   std::string body = op;
@@ -257,8 +258,14 @@ TEST(BlockOps, Warps) {
   Runner runner;
   for (const char *chip : {"nvptx:sm_70", "nvptx:sm_90"})
     for (unsigned threads : {192u, 200u, 256u, 288u, 384u, 512u, 640u, 768u, 1000u, 1024u}) {
-      for (auto [type, kind] : {std::pair("i32", Kind::add), {"i32", Kind::mul}, {"i16", Kind::minsi}, {"f32", Kind::add},
-                                {"f32", Kind::minimumf}, {"i64", Kind::add}, {"i64", Kind::xori}, {"f64", Kind::add},
+      for (auto [type, kind] : {std::pair("i32", Kind::add),
+                                {"i32", Kind::mul},
+                                {"i16", Kind::minsi},
+                                {"f32", Kind::add},
+                                {"f32", Kind::minimumf},
+                                {"i64", Kind::add},
+                                {"i64", Kind::xori},
+                                {"f64", Kind::add},
                                 {"f64", Kind::maximumf}})
         for (const Case &test : makeKinds(type, kind))
           if (StringRef(test.text).contains("clusive_scan")) {
@@ -272,8 +279,9 @@ TEST(BlockOps, Warps) {
           std::string results = "%r";
           for (unsigned i = 0; i < count; ++i)
             results += ", %r" + std::to_string(i);
-          Case rank{llvm::formatv("{0} = qd.block.radix_rank ({1}) radix_bits({2}) begin(3) : i32", results, keys, bits),
-                    "i32"};
+          Case rank{
+              llvm::formatv("{0} = qd.block.radix_rank ({1}) radix_bits({2}) begin(3) : i32", results, keys, bits),
+              "i32"};
           runner.compare(rank, threads, 32, threads == 256, chip);
         }
     }
@@ -320,11 +328,16 @@ TEST(BlockOps, Barriers) {
 
 /// Scans of 64-bit values by tiles wait twice.
 TEST(BlockOps, BarriersOfWideScans) {
-  for (const char *op : {"inclusive_scan add %v0 : f64", "exclusive_scan add %v0 : f64", "inclusive_scan maxnumf %v0 : f64"})
-    for (auto [target, threads, barriers] :
-         {std::tuple("nvptx:sm_70", 64u, 1u), {"nvptx:sm_70", 128u, 1u}, {"nvptx:sm_70", 256u, 2u},
-          {"nvptx:sm_90", 384u, 2u}, {"nvptx:sm_90", 1024u, 2u}, {"nvptx:sm_90", 1000u, 1u}, {"amdgcn:gfx90a", 256u, 1u},
-          {"spirv@32", 256u, 1u}}) {
+  for (const char *op :
+       {"inclusive_scan add %v0 : f64", "exclusive_scan add %v0 : f64", "inclusive_scan maxnumf %v0 : f64"})
+    for (auto [target, threads, barriers] : {std::tuple("nvptx:sm_70", 64u, 1u),
+                                             {"nvptx:sm_70", 128u, 1u},
+                                             {"nvptx:sm_70", 256u, 2u},
+                                             {"nvptx:sm_90", 384u, 2u},
+                                             {"nvptx:sm_90", 1024u, 2u},
+                                             {"nvptx:sm_90", 1000u, 1u},
+                                             {"amdgcn:gfx90a", 256u, 1u},
+                                             {"spirv@32", 256u, 1u}}) {
       std::string body = llvm::formatv("%r = qd.block.{0}", op);
       ExpandedKernel kernel(test::makeKernel(threads, {{"f64", {}}}, body, {{"%r", "f64"}}), target);
       EXPECT_EQ(kernel.count("qd.block.sync") + kernel.count("qd.block.sync_shared"), barriers)
@@ -380,7 +393,8 @@ TEST(BlockOps, BarriersInLoops) {
         {"inclusive_scan add %a : f64", "f64", 2u}, {"broadcast %a, 0 : f32", "f32", 1u}})
     for (std::string loop : loops) {
       loop = replaceAll(loop, "f32", type);
-      std::string body = "%c0 = arith.constant 0 : i32\n  %c1 = arith.constant 1 : i32\n  %c8 = arith.constant 8 : i32\n  ";
+      std::string body =
+          "%c0 = arith.constant 0 : i32\n  %c1 = arith.constant 1 : i32\n  %c8 = arith.constant 8 : i32\n  ";
       body += llvm::formatv(loop.c_str(), op).str();
       std::string text = test::makeKernel(256, {{type, {}}}, body, {{"%r", type}});
       ExpandedKernel kernel(text, "nvptx:sm_80");

@@ -186,7 +186,9 @@ std::unique_ptr<ExpandedKernel> compare(const Form &form, const Operator &oper, 
       inputs[n].elements.push_back(values[i].back());
     }
     heads.push_back(random() % rareness == 0);
-    headBuffer.elements.push_back(!heads.back() ? 0 : headType == "i1" ? 1 : uint64_t(1) << random() % test::getBits(headType));
+    headBuffer.elements.push_back(!heads.back()      ? 0
+                                  : headType == "i1" ? 1
+                                                     : uint64_t(1) << random() % test::getBits(headType));
   }
   if (form.isSegmented)
     inputs.push_back(headBuffer);
@@ -372,8 +374,9 @@ Operator makeMany() {
 std::vector<Operator> makeRegions() { return {makeAffine(), makeFirstNot("i64"), makeArgMin(), makeMany()}; }
 
 const char *const types[] = {"i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"};
-const Kind kinds[] = {Kind::add,     Kind::mul,     Kind::minsi,    Kind::minui,    Kind::maxsi, Kind::maxui, Kind::minnumf,
-                      Kind::maxnumf, Kind::minimumf, Kind::maximumf, Kind::andi,     Kind::ori,   Kind::xori};
+const Kind kinds[] = {Kind::add,   Kind::mul,     Kind::minsi,   Kind::minui,    Kind::maxsi,
+                      Kind::maxui, Kind::minnumf, Kind::maxnumf, Kind::minimumf, Kind::maximumf,
+                      Kind::andi,  Kind::ori,     Kind::xori};
 
 bool isLegal(Kind kind, const std::string &type) {
   bool isExtremum = kind >= Kind::minnumf && kind <= Kind::maximumf;
@@ -542,7 +545,9 @@ TEST(Combine, Costs) {
 TEST(Combine, WideCosts) {
   for (const Operator &oper : {makeKind(Kind::add, "f32"), makeAffine()})
     for (const Form &form : forms) {
-      struct { unsigned size, tile, levels; } const cases[] = {{32, 64, 1}, {16, 128, 1}, {8, 64, 1}, {4, 16, 1}, {4, 64, 2}};
+      struct {
+        unsigned size, tile, levels;
+      } const cases[] = {{32, 64, 1}, {16, 128, 1}, {8, 64, 1}, {4, 16, 1}, {4, 64, 2}};
       for (auto [size, tile, levels] : cases) {
         std::string target = "interp@" + std::to_string(size);
         auto kernel = compare(form, oper, {tile, tile}, target, size);

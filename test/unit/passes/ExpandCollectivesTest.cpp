@@ -140,7 +140,8 @@ llvm::Expected<std::vector<uint8_t>> Runner::run(ModuleOp module, const Case &te
 void checkInvariant(ModuleOp module, const Target &target) {
   int32_t size = target.subgroupSize;
   module.walk([&](Operation *op) {
-    EXPECT_FALSE((isa<ReduceOp, ReduceAllOp, BroadcastFirstOp, ElectOp, SubgroupSizeOp, GlobalThreadIdOp, BlockDimOp>(op)))
+    EXPECT_FALSE(
+        (isa<ReduceOp, ReduceAllOp, BroadcastFirstOp, ElectOp, SubgroupSizeOp, GlobalThreadIdOp, BlockDimOp>(op)))
         << op->getName().getStringRef().str();
     auto tile = op->getAttrOfType<IntegerAttr>("tile");
     if (tile) {
@@ -270,8 +271,10 @@ std::vector<Case> makeReductions(MLIRContext &context, ArrayRef<const char *> wa
         continue;
       Values values = getValues(kind, type);
       std::string kindName = stringifyKind(kind).str();
-      cases.push_back({llvm::formatv("%r = qd.subgroup.reduce {0} %v $t : {1}", kindName, name), name, name, values, true});
-      cases.push_back({llvm::formatv("%r = qd.subgroup.reduce_all {0} %v $t : {1}", kindName, name), name, name, values});
+      cases.push_back(
+          {llvm::formatv("%r = qd.subgroup.reduce {0} %v $t : {1}", kindName, name), name, name, values, true});
+      cases.push_back(
+          {llvm::formatv("%r = qd.subgroup.reduce_all {0} %v $t : {1}", kindName, name), name, name, values});
     }
   return cases;
 }
@@ -309,8 +312,8 @@ std::vector<unsigned> getTiles(unsigned threads) {
   return tiles;
 }
 
-void sweep(ArrayRef<unsigned> subgroups, ArrayRef<unsigned> blocks, llvm::function_ref<std::vector<Case>(Runner &)> make,
-           bool inLoop, unsigned leastCompared) {
+void sweep(ArrayRef<unsigned> subgroups, ArrayRef<unsigned> blocks,
+           llvm::function_ref<std::vector<Case>(Runner &)> make, bool inLoop, unsigned leastCompared) {
   Runner runner;
   std::vector<Case> cases = make(runner);
   for (unsigned size : subgroups)
@@ -319,7 +322,8 @@ void sweep(ArrayRef<unsigned> subgroups, ArrayRef<unsigned> blocks, llvm::functi
         for (const Case &test : cases) {
           if (inLoop && (test.onLaneZero || test.result != test.type))
             continue;
-          runner.compare(makeKernel(test, threads, tile, inLoop), test, threads, llvm::cantFail(findTarget("interp", size)));
+          runner.compare(makeKernel(test, threads, tile, inLoop), test, threads,
+                         llvm::cantFail(findTarget("interp", size)));
           if (::testing::Test::HasFailure())
             return;
         }

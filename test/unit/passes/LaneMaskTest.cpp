@@ -95,8 +95,8 @@ void check(const std::string &op, const std::vector<Buffer> &inputs,
 }
 
 /// all_equal, match_any, match_all and ballot of one kernel.
-void checkComparisons(const std::string &type, unsigned threads, unsigned size, unsigned tile, const std::string &target,
-                      Backend device = Backend::Interp) {
+void checkComparisons(const std::string &type, unsigned threads, unsigned size, unsigned tile,
+                      const std::string &target, Backend device = Backend::Interp) {
   std::mt19937 random(threads + tile);
   for (unsigned spread : {1, 2, 6}) {
     Buffer values = makeValues(type, threads, spread, random), predicates = makeValues("i1", threads, spread, random);
@@ -175,8 +175,8 @@ TEST(LaneMask, BallotsOfTheFirstLanes) {
             votes |= predicates.elements[other] << (other - start);
           ballot.elements.push_back(votes);
         });
-        check(llvm::formatv("%b = qd.subgroup.ballot_first_n %v0, {0} : i32", n), {predicates}, {{"%b", "i32"}}, {ballot},
-              "interp@" + std::to_string(size));
+        check(llvm::formatv("%b = qd.subgroup.ballot_first_n %v0, {0} : i32", n), {predicates}, {{"%b", "i32"}},
+              {ballot}, "interp@" + std::to_string(size));
       }
 }
 
@@ -238,8 +238,8 @@ TEST(LaneMask, Masks) {
               {getMasks([&](unsigned thread) { return lanes.elements[thread]; })}, target);
         for (unsigned tile : getTiles(threads, bits))
           if (tile || size <= bits)
-            check(llvm::formatv("%m = qd.subgroup.lanemask_{0} {1} : {2}", name, clause(tile), type), {}, {{"%m", type}},
-                  {getMasks([&](unsigned thread) { return thread % (tile ? tile : size); })}, target);
+            check(llvm::formatv("%m = qd.subgroup.lanemask_{0} {1} : {2}", name, clause(tile), type), {},
+                  {{"%m", type}}, {getMasks([&](unsigned thread) { return thread % (tile ? tile : size); })}, target);
       }
   };
   for (unsigned size : sizes)
@@ -258,7 +258,8 @@ TEST(LaneMask, Numbers) {
         counts.elements.push_back((threads + size - 1) / size);
         logs.elements.push_back(llvm::Log2_32(size));
       }
-      check("%a = qd.subgroup.subgroup_id : i32\n  %b = qd.subgroup.num_subgroups : i32\n  %c = qd.subgroup.log2_size : i32",
+      check("%a = qd.subgroup.subgroup_id : i32\n  %b = qd.subgroup.num_subgroups : i32\n"
+            "  %c = qd.subgroup.log2_size : i32",
             {}, {{"%a", "i32"}, {"%b", "i32"}, {"%c", "i32"}}, {ids, counts, logs}, "interp@" + std::to_string(size));
     }
 }
@@ -309,7 +310,8 @@ TEST(LaneMask, Members) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-ExpandedKernel expand(const std::string &op, const std::string &type, const std::string &store, const std::string &target) {
+ExpandedKernel expand(const std::string &op, const std::string &type, const std::string &store,
+                      const std::string &target) {
   return ExpandedKernel(makeKernel(64, {{type, {}}}, op, {{store, "i64"}}), target);
 }
 } // namespace

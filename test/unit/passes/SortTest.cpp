@@ -61,7 +61,9 @@ Buffer makeBuffer(const std::string &type, unsigned count, std::mt19937_64 &rand
   Buffer buffer{type, {}};
   for (unsigned n = 0; n < count; ++n) {
     uint64_t choice = random() % 3;
-    buffer.elements.push_back(choice == 0 ? random() & all : choice == 1 ? random() % 4 & all : edges[random() % edges.size()]);
+    buffer.elements.push_back(choice == 0   ? random() & all
+                              : choice == 1 ? random() % 4 & all
+                                            : edges[random() % edges.size()]);
   }
   return buffer;
 }

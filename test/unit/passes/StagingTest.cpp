@@ -1,7 +1,7 @@
 //===- StagingTest.cpp - wide tiles never race for their shared memory ------------------===//
 //
-// Purpose: random kernels with wide tiles and block ops in nested loops and branches, expanded. The interpreter finds no
-// race in them, however often the loops go round; and they compute what they did.
+// Purpose: random kernels with wide tiles and block ops in nested loops and branches, expanded. The interpreter finds
+// no race in them, however often the loops go round; and they compute what they did.
 //
 //===----------------------------------------------------------------------===//
 

@@ -77,7 +77,9 @@ private:
     std::string name = "%a" + std::to_string(numNames++);
     const std::string a = pickInt(), b = pickInt(), p = pickBool();
     std::string text;
-    auto binary = [&](const char *op) { return llvm::formatv("{0} = arith.{1} {2}, {3} : i32\n", name, op, a, b).str(); };
+    auto binary = [&](const char *op) {
+      return llvm::formatv("{0} = arith.{1} {2}, {3} : i32\n", name, op, a, b).str();
+    };
     auto withConstant = [&](const char *op, int constant) {
       return llvm::formatv("%k{0} = arith.constant {1} : i32\n{2} = arith.{3} {4}, %k{0} : i32\n", name.substr(1),
                            constant, name, op, a)
@@ -109,10 +111,15 @@ private:
       break;
     }
     case 6: text = llvm::formatv("{0} = arith.select {1}, {2}, {3} : i32\n", name, p, a, b); break;
-    case 7: text = llvm::formatv("{0} = qd.subgroup.broadcast {1}, {2} : i32\n", name, a, readsAnyLane && pick(2) ? b : "0"); break;
-    case 8: text = llvm::formatv("{0} = qd.subgroup.reduce_all add {1} {2} : i32\n", name, a, pick(2) ? "" : "tile(4)"); break;
+    case 7:
+      text = llvm::formatv("{0} = qd.subgroup.broadcast {1}, {2} : i32\n", name, a, readsAnyLane && pick(2) ? b : "0");
+      break;
+    case 8:
+      text = llvm::formatv("{0} = qd.subgroup.reduce_all add {1} {2} : i32\n", name, a, pick(2) ? "" : "tile(4)");
+      break;
     case 9:
-      text = llvm::formatv("%o{0} = qd.subgroup.ballot {1} : i64\n{2} = arith.trunci %o{0} : i64 to i32\n", numNames, p, name);
+      text = llvm::formatv("%o{0} = qd.subgroup.ballot {1} : i64\n{2} = arith.trunci %o{0} : i64 to i32\n", numNames, p,
+                           name);
       break;
     case 10:
       text = llvm::formatv("%o{0} = qd.subgroup.any {1} {2}\n{3} = arith.extui %o{0} : i1 to i32\n", numNames, p,
@@ -124,7 +131,8 @@ private:
     case 14: text = subgroup(((pick(2) ? "inclusive_scan add " : "exclusive_scan maxsi ") + a + tile).c_str()); break;
     case 15: text = subgroup(("bitonic_sort " + a + tile).c_str()); break;
     case 16:
-      text = llvm::formatv("%k{0}, {1} = qd.subgroup.bitonic_sort_kv {2}, {3}{4} : i32, i32\n", numNames, name, a, b, tile);
+      text = llvm::formatv("%k{0}, {1} = qd.subgroup.bitonic_sort_kv {2}, {3}{4} : i32, i32\n", numNames, name, a, b,
+                           tile);
       break;
     case 17: text = mask("match_any " + a + tile + " : i32", "i64"); break;
     case 18:
@@ -134,8 +142,8 @@ private:
     case 19: text = mask("all_equal " + a + tile + " : i32", "i1"); break;
     case 20: text = subgroup(("ballot_first_n " + p + ", 7").c_str()); break;
     case 21:
-      text = llvm::formatv("%o{0} = arith.andi {1}, %c3 : i32\n{2} = qd.subgroup.lanemask_ge{3} : i32\n", numNames, a, name,
-                           pick(2) ? " %o" + std::to_string(numNames) : " tile(4)");
+      text = llvm::formatv("%o{0} = arith.andi {1}, %c3 : i32\n{2} = qd.subgroup.lanemask_ge{3} : i32\n", numNames, a,
+                           name, pick(2) ? " %o" + std::to_string(numNames) : " tile(4)");
       break;
     case 22: text = mask("active_mask : i64", "i64"); break;
     case 23: {
@@ -148,20 +156,23 @@ private:
       break;
     }
     case 24:
-      text = pick(2) ? llvm::formatv("{0} = qd.subgroup.segmented_reduce_all add {1} head {2}{3} : i32, i1\n", name, a, p, tile)
+      text = pick(2) ? llvm::formatv("{0} = qd.subgroup.segmented_reduce_all add {1} head {2}{3} : i32, i1\n", name, a,
+                                     p, tile)
                            .str()
                      : llvm::formatv("{0} = qd.assume_uniform {1}, block : i32\n", name, pick(2) ? "%m" : "%n").str();
       break;
     case 25:
       if (pick(2))
-        text = llvm::formatv("%d{0}, %e{0} = qd.unpack_bits {1} : i32\n{2} = qd.pack_bits %e{0}, {3} : i32\n", numNames, a,
-                             name, p);
+        text = llvm::formatv("%d{0}, %e{0} = qd.unpack_bits {1} : i32\n{2} = qd.pack_bits %e{0}, {3} : i32\n", numNames,
+                             a, name, p);
       else if (depth > 0)
         text = binary("addi");
       else if (pick(2))
-        text = llvm::formatv("{0} = qd.block.{1} {2} : i32\n", name, pick(2) ? "reduce_all add" : "inclusive_scan xori", a);
+        text = llvm::formatv("{0} = qd.block.{1} {2} : i32\n", name, pick(2) ? "reduce_all add" : "inclusive_scan xori",
+                             a);
       else
-        text = llvm::formatv("{0} = qd.block.{1}\n", name, pick(2) ? "broadcast " + a + ", 3 : i32" : "sync_count " + p);
+        text =
+            llvm::formatv("{0} = qd.block.{1}\n", name, pick(2) ? "broadcast " + a + ", 3 : i32" : "sync_count " + p);
       break;
     default: text = depth < 2 ? makeControl(name, a, b, p) : binary("addi"); break;
     }
@@ -182,9 +193,10 @@ private:
                            name, p, id, ops[pick(3)], b);
     }
     if (pick(2))
-      return llvm::formatv("{0} = scf.if {1} -> i32 {{\n%x{2} = arith.addi {3}, %c1 : i32\nscf.yield {4} : i32\n} else {{\n"
-                           "scf.yield {5} : i32\n}\n",
-                           name, p, id, a, pick(2) ? "%x" + id : b, b);
+      return llvm::formatv(
+          "{0} = scf.if {1} -> i32 {{\n%x{2} = arith.addi {3}, %c1 : i32\nscf.yield {4} : i32\n} else {{\n"
+          "scf.yield {5} : i32\n}\n",
+          name, p, id, a, pick(2) ? "%x" + id : b, b);
     return llvm::formatv("%h{0} = arith.andi {1}, %c3 : i32\n"
                          "{2} = scf.for %j{0} = {3} to %h{0} step %c1 iter_args(%d{0} = {4}) -> i32 : i32 {{\n"
                          "%z{0} = arith.{5} : i32\nscf.yield %z{0} : i32\n}\n",
@@ -203,8 +215,8 @@ TEST(Uniformity, ClaimsHold) {
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   struct Shape { const char *block; unsigned threads; };
-  const Shape shapes[] = {{"24", 24}, {"8, 3", 24}, {"6, 4", 24}, {"20", 20}, {"8", 8}, {"4", 4}, {"1, 16", 16}, {"64", 64},
-                          {"32, 4", 128}, {"96", 96}, {"192", 192}};
+  const Shape shapes[] = {{"24", 24},    {"8, 3", 24}, {"6, 4", 24},   {"20", 20}, {"8", 8},    {"4", 4},
+                          {"1, 16", 16}, {"64", 64},   {"32, 4", 128}, {"96", 96}, {"192", 192}};
   unsigned numSubgroupClaims = 0, numBlockClaims = 0, numGroupClaims = 0;
   for (unsigned seed = 0; seed < 600; ++seed) {
     unsigned size = 4u << seed % 5;

@@ -1,5 +1,6 @@
-// What tests through the C interface share that run on every device: cpu with a stand-in for the compiler library, cuda and
-// hip with stand-ins for the drivers, and the Vulkan device of this machine. Each has the kernel y = a x and three buffers.
+// What tests through the C interface share that run on every device: cpu with a stand-in for the compiler library, cuda
+// and hip with stand-ins for the drivers, and the Vulkan device of this machine. Each has the kernel y = a x and three
+// buffers.
 #ifndef QD_TEST_UNIT_RUNTIME_DEVICETEST_H
 #define QD_TEST_UNIT_RUNTIME_DEVICETEST_H
 

@@ -198,8 +198,8 @@ TEST(VulkanAbi, KeepsSubnormalsWhereTheDeviceOffersIt) {
   };
   const std::vector<uint32_t> code = module({capability, 1, mode, 7, 4461, 32, mode, 7, 4461, 64, function});
   auto only32 = [](uint32_t width) { return width == 32; };
-  EXPECT_EQ(keepSubnormals(code, only32),
-            module({capability, 4464, capability, 1, mode, 7, 4461, 32, mode, 7, 4459, 32, mode, 7, 4461, 64, function}));
+  EXPECT_EQ(keepSubnormals(code, only32), module({capability, 4464, capability, 1, mode, 7, 4461, 32, mode, 7, 4459, 32,
+                                                  mode, 7, 4461, 64, function}));
   EXPECT_EQ(keepSubnormals(code, [](uint32_t) { return false; }), code);
   // Code that says what it wants is left alone.
   const std::vector<uint32_t> explicitCode = module({capability, 4464, mode, 7, 4459, 16, mode, 7, 4461, 32, function});

@@ -1,6 +1,6 @@
-// Two GPUs in one process, with stand-ins for the drivers whose calls fail where an object is of another device than the
-// thread's current one: each call makes its device current, whatever was before; objects of the other are refused with
-// both named; copies go between them.
+// Two GPUs in one process, with stand-ins for the drivers whose calls fail where an object is of another device than
+// the thread's current one: each call makes its device current, whatever was before; objects of the other are refused
+// with both named; copies go between them.
 #include "DeviceTest.h"
 
 #include <thread>

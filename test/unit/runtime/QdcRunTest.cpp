@@ -103,7 +103,8 @@ TEST(CommandLine, SaysWhatIsWrongInAList) {
   EXPECT_EQ(error("-grid=1 file\n"), "l.txt:1: argument 'file' is not of the form NAME=VALUE");
   EXPECT_EQ(error("-grid=1 -out y=o.npy\n-grid=2 -out z=./o.npy\n"),
             "l.txt: -out: 'y=o.npy' and 'z=./o.npy' are one file, expected a file for each");
-  EXPECT_EQ(error("-grid=1 -out y=l.txt\n"), "l.txt: -out: 'y=l.txt' is the input 'l.txt' itself, expected another file");
+  EXPECT_EQ(error("-grid=1 -out y=l.txt\n"),
+            "l.txt: -out: 'y=l.txt' is the input 'l.txt' itself, expected another file");
   EXPECT_EQ(error("-grid=1 x=@a.npy\n-grid=1 -out y=a.npy\n"),
             "l.txt: -out: 'y=a.npy' is the input of 'x=@a.npy', expected another file");
   // What one launch leaves is what the next one may begin with.

@@ -1,6 +1,6 @@
 // What each function of qdrt.h says of wrong calls, by a table of all of them: QDRT_INVALID for handles that are null,
-// freed, of another kind or another device, for closed devices, null places and sizes that do not fit; QDRT_FAILED where
-// the driver fails. A function that the header has and no table names fails the test.
+// freed, of another kind or another device, for closed devices, null places and sizes that do not fit; QDRT_FAILED
+// where the driver fails. A function that the header has and no table names fails the test.
 #include "DeviceTest.h"
 
 #include <fstream>
@@ -133,107 +133,148 @@ template <typename Handle, typename Call> qdrtStatus make(Kind kind, Call &&call
 std::vector<Function> listFunctions() {
   constexpr Taken stream = {Str, MayBeNull};
   return {
-      {"qdrtDeviceGetProperties", {{Dev}}, [](const Handles &h) {
+      {"qdrtDeviceGetProperties",
+       {{Dev}},
+       [](const Handles &h) {
          qdrtDeviceProperties properties;
          properties.structSize = sizeof properties;
          return qdrtDeviceGetProperties(as<qdrtDevice>(h[0]), &properties);
-       }, false},
+       },
+       false},
       {"qdrtDeviceSynchronize", {{Dev}}, [](const Handles &h) { return qdrtDeviceSynchronize(as<qdrtDevice>(h[0])); }},
-      {"qdrtBufferAllocate", {{Dev}}, [](const Handles &h) {
+      {"qdrtBufferAllocate",
+       {{Dev}},
+       [](const Handles &h) {
          return make<qdrtBuffer>(Buf, [&](qdrtBuffer *to) { return qdrtBufferAllocate(as<qdrtDevice>(h[0]), 8, to); });
        }},
-      {"qdrtBufferUpload", {{Buf}}, [](const Handles &h) { return qdrtBufferUpload(as<qdrtBuffer>(h[0]), 4, memory, 8); }},
-      {"qdrtBufferDownload", {{Buf}}, [](const Handles &h) { return qdrtBufferDownload(as<qdrtBuffer>(h[0]), 4, memory, 8); }},
+      {"qdrtBufferUpload",
+       {{Buf}},
+       [](const Handles &h) { return qdrtBufferUpload(as<qdrtBuffer>(h[0]), 4, memory, 8); }},
+      {"qdrtBufferDownload",
+       {{Buf}},
+       [](const Handles &h) { return qdrtBufferDownload(as<qdrtBuffer>(h[0]), 4, memory, 8); }},
       {"qdrtBufferFill", {{Buf}}, [](const Handles &h) { return qdrtBufferFill(as<qdrtBuffer>(h[0]), 4, 0, 8); }},
-      {"qdrtBufferCopy", {{Buf, MayBeForeign}, {Buf, MayBeForeign}}, [](const Handles &h) {
-         return qdrtBufferCopy(as<qdrtBuffer>(h[0]), 0, as<qdrtBuffer>(h[1]), 8, 8);
-       }},
-      {"qdrtModuleLoad", {{Dev}}, [](const Handles &h) {
+      {"qdrtBufferCopy",
+       {{Buf, MayBeForeign}, {Buf, MayBeForeign}},
+       [](const Handles &h) { return qdrtBufferCopy(as<qdrtBuffer>(h[0]), 0, as<qdrtBuffer>(h[1]), 8, 8); }},
+      {"qdrtModuleLoad",
+       {{Dev}},
+       [](const Handles &h) {
          std::vector<uint8_t> program = DeviceTest::makeProgram();
          return make<qdrtModule>(Mod, [&](qdrtModule *to) {
            return qdrtModuleLoad(as<qdrtDevice>(h[0]), program.data(), program.size(), nullptr, to);
          });
        }},
-      {"qdrtModuleGetKernel", {{Mod}}, [](const Handles &h) {
-         return make<qdrtKernel>(Kern, [&](qdrtKernel *to) { return qdrtModuleGetKernel(as<qdrtModule>(h[0]), "scale", to); });
-       }, false},
-      {"qdrtKernelOccupancy", {{Kern}}, [](const Handles &h) {
+      {"qdrtModuleGetKernel",
+       {{Mod}},
+       [](const Handles &h) {
+         return make<qdrtKernel>(
+             Kern, [&](qdrtKernel *to) { return qdrtModuleGetKernel(as<qdrtModule>(h[0]), "scale", to); });
+       },
+       false},
+      {"qdrtKernelOccupancy",
+       {{Kern}},
+       [](const Handles &h) {
          qdrtStatus status = qdrtKernelOccupancy(as<qdrtKernel>(h[0]), &number, nullptr);
          // What a device does not tell is no error of the caller's.
          return status == QDRT_FAILED && DeviceTest::GetParam().device == std::string("vulkan") ? QDRT_OK : status;
        }},
-      {"qdrtLaunch", {{Kern}, {Buf}, {Buf}}, [](const Handles &h) {
+      {"qdrtLaunch",
+       {{Kern}, {Buf}, {Buf}},
+       [](const Handles &h) {
          auto arguments = Objects::argumentsOf(h[1], h[2]);
          return qdrtLaunch(as<qdrtKernel>(h[0]), twoBlocks, arguments.data(), arguments.size(), &seconds);
        }},
-      {"qdrtPrepare", {{Kern}, {Buf}, {Buf}}, [](const Handles &h) {
+      {"qdrtPrepare",
+       {{Kern}, {Buf}, {Buf}},
+       [](const Handles &h) {
          auto arguments = Objects::argumentsOf(h[1], h[2]);
          return make<qdrtPrepared>(Prep, [&](qdrtPrepared *to) {
            return qdrtPrepare(as<qdrtKernel>(h[0]), twoBlocks, arguments.data(), arguments.size(), to);
          });
        }},
-      {"qdrtPreparedSetArgument", {{Prep}, {Buf}}, [](const Handles &h) {
+      {"qdrtPreparedSetArgument",
+       {{Prep}, {Buf}},
+       [](const Handles &h) {
          qdrtArgument argument = qdrtArray(as<qdrtBuffer>(h[1]), QDRT_F32, count);
          return qdrtPreparedSetArgument(as<qdrtPrepared>(h[0]), 0, &argument);
-       }, false},
-      {"qdrtPreparedSetGrid", {{Prep}}, [](const Handles &h) {
-         return qdrtPreparedSetGrid(as<qdrtPrepared>(h[0]), twoBlocks);
-       }, false},
-      {"qdrtPreparedLaunch", {{Prep}, stream}, [](const Handles &h) {
-         return qdrtPreparedLaunch(as<qdrtPrepared>(h[0]), as<qdrtStream>(h[1]));
-       }},
-      {"qdrtStreamCreate", {{Dev}}, [](const Handles &h) {
+       },
+       false},
+      {"qdrtPreparedSetGrid",
+       {{Prep}},
+       [](const Handles &h) { return qdrtPreparedSetGrid(as<qdrtPrepared>(h[0]), twoBlocks); },
+       false},
+      {"qdrtPreparedLaunch",
+       {{Prep}, stream},
+       [](const Handles &h) { return qdrtPreparedLaunch(as<qdrtPrepared>(h[0]), as<qdrtStream>(h[1])); }},
+      {"qdrtStreamCreate",
+       {{Dev}},
+       [](const Handles &h) {
          return make<qdrtStream>(Str, [&](qdrtStream *to) { return qdrtStreamCreate(as<qdrtDevice>(h[0]), to); });
        }},
       {"qdrtStreamSynchronize", {{Str}}, [](const Handles &h) { return qdrtStreamSynchronize(as<qdrtStream>(h[0])); }},
       {"qdrtStreamQuery", {{Str}}, [](const Handles &h) { return qdrtStreamQuery(as<qdrtStream>(h[0]), &flag); }},
-      {"qdrtStreamUpload", {{Buf}, stream}, [](const Handles &h) {
-         return qdrtStreamUpload(as<qdrtStream>(h[1]), as<qdrtBuffer>(h[0]), 4, memory, 8);
-       }},
-      {"qdrtStreamDownload", {{Buf}, stream}, [](const Handles &h) {
-         return qdrtStreamDownload(as<qdrtStream>(h[1]), as<qdrtBuffer>(h[0]), 4, memory, 8);
-       }},
-      {"qdrtStreamFill", {{Buf}, stream}, [](const Handles &h) {
-         return qdrtStreamFill(as<qdrtStream>(h[1]), as<qdrtBuffer>(h[0]), 4, 0, 8);
-       }},
-      {"qdrtStreamCopy", {{Buf}, {Buf}, stream}, [](const Handles &h) {
+      {"qdrtStreamUpload",
+       {{Buf}, stream},
+       [](const Handles &h) { return qdrtStreamUpload(as<qdrtStream>(h[1]), as<qdrtBuffer>(h[0]), 4, memory, 8); }},
+      {"qdrtStreamDownload",
+       {{Buf}, stream},
+       [](const Handles &h) { return qdrtStreamDownload(as<qdrtStream>(h[1]), as<qdrtBuffer>(h[0]), 4, memory, 8); }},
+      {"qdrtStreamFill",
+       {{Buf}, stream},
+       [](const Handles &h) { return qdrtStreamFill(as<qdrtStream>(h[1]), as<qdrtBuffer>(h[0]), 4, 0, 8); }},
+      {"qdrtStreamCopy",
+       {{Buf}, {Buf}, stream},
+       [](const Handles &h) {
          return qdrtStreamCopy(as<qdrtStream>(h[2]), as<qdrtBuffer>(h[0]), 0, as<qdrtBuffer>(h[1]), 8, 8);
        }},
-      {"qdrtEventCreate", {{Dev}}, [](const Handles &h) {
+      {"qdrtEventCreate",
+       {{Dev}},
+       [](const Handles &h) {
          return make<qdrtEvent>(Ev, [&](qdrtEvent *to) { return qdrtEventCreate(as<qdrtDevice>(h[0]), to); });
        }},
-      {"qdrtEventRecord", {{Ev}, stream}, [](const Handles &h) {
-         return qdrtEventRecord(as<qdrtEvent>(h[0]), as<qdrtStream>(h[1]));
-       }},
+      {"qdrtEventRecord",
+       {{Ev}, stream},
+       [](const Handles &h) { return qdrtEventRecord(as<qdrtEvent>(h[0]), as<qdrtStream>(h[1])); }},
       {"qdrtEventSynchronize", {{Ev}}, [](const Handles &h) { return qdrtEventSynchronize(as<qdrtEvent>(h[0])); }},
       {"qdrtEventQuery", {{Ev}}, [](const Handles &h) { return qdrtEventQuery(as<qdrtEvent>(h[0]), &flag); }},
-      {"qdrtEventElapsed", {{Ev}, {Ev}}, [](const Handles &h) {
-         return qdrtEventElapsed(as<qdrtEvent>(h[0]), as<qdrtEvent>(h[1]), &seconds);
-       }},
-      {"qdrtStreamWaitEvent", {{Ev, MayBeForeign}, {Str, MayBeNull | MayBeForeign}}, [](const Handles &h) {
-         return qdrtStreamWaitEvent(as<qdrtStream>(h[1]), as<qdrtEvent>(h[0]));
-       }},
-      {"qdrtGraphCreate", {{Dev}}, [](const Handles &h) {
+      {"qdrtEventElapsed",
+       {{Ev}, {Ev}},
+       [](const Handles &h) { return qdrtEventElapsed(as<qdrtEvent>(h[0]), as<qdrtEvent>(h[1]), &seconds); }},
+      {"qdrtStreamWaitEvent",
+       {{Ev, MayBeForeign}, {Str, MayBeNull | MayBeForeign}},
+       [](const Handles &h) { return qdrtStreamWaitEvent(as<qdrtStream>(h[1]), as<qdrtEvent>(h[0])); }},
+      {"qdrtGraphCreate",
+       {{Dev}},
+       [](const Handles &h) {
          return make<qdrtGraph>(Gr, [&](qdrtGraph *to) { return qdrtGraphCreate(as<qdrtDevice>(h[0]), to); });
-       }, false},
-      {"qdrtGraphAddLaunch", {{Gr}, {Prep}}, [](const Handles &h) {
-         return qdrtGraphAddLaunch(as<qdrtGraph>(h[0]), as<qdrtPrepared>(h[1]));
-       }, false},
-      {"qdrtGraphAddUpload", {{Gr}, {Buf}}, [](const Handles &h) {
-         return qdrtGraphAddUpload(as<qdrtGraph>(h[0]), as<qdrtBuffer>(h[1]), 4, memory, 8);
-       }, false},
-      {"qdrtGraphAddDownload", {{Gr}, {Buf}}, [](const Handles &h) {
-         return qdrtGraphAddDownload(as<qdrtGraph>(h[0]), as<qdrtBuffer>(h[1]), 4, memory, 8);
-       }, false},
-      {"qdrtGraphAddCopy", {{Gr}, {Buf}, {Buf}}, [](const Handles &h) {
+       },
+       false},
+      {"qdrtGraphAddLaunch",
+       {{Gr}, {Prep}},
+       [](const Handles &h) { return qdrtGraphAddLaunch(as<qdrtGraph>(h[0]), as<qdrtPrepared>(h[1])); },
+       false},
+      {"qdrtGraphAddUpload",
+       {{Gr}, {Buf}},
+       [](const Handles &h) { return qdrtGraphAddUpload(as<qdrtGraph>(h[0]), as<qdrtBuffer>(h[1]), 4, memory, 8); },
+       false},
+      {"qdrtGraphAddDownload",
+       {{Gr}, {Buf}},
+       [](const Handles &h) { return qdrtGraphAddDownload(as<qdrtGraph>(h[0]), as<qdrtBuffer>(h[1]), 4, memory, 8); },
+       false},
+      {"qdrtGraphAddCopy",
+       {{Gr}, {Buf}, {Buf}},
+       [](const Handles &h) {
          return qdrtGraphAddCopy(as<qdrtGraph>(h[0]), as<qdrtBuffer>(h[1]), 0, as<qdrtBuffer>(h[2]), 8, 8);
-       }, false},
-      {"qdrtGraphAddFill", {{Gr}, {Buf}}, [](const Handles &h) {
-         return qdrtGraphAddFill(as<qdrtGraph>(h[0]), as<qdrtBuffer>(h[1]), 4, 0, 8);
-       }, false},
-      {"qdrtGraphLaunch", {{Gr}, stream}, [](const Handles &h) {
-         return qdrtGraphLaunch(as<qdrtGraph>(h[0]), as<qdrtStream>(h[1]));
-       }},
+       },
+       false},
+      {"qdrtGraphAddFill",
+       {{Gr}, {Buf}},
+       [](const Handles &h) { return qdrtGraphAddFill(as<qdrtGraph>(h[0]), as<qdrtBuffer>(h[1]), 4, 0, 8); },
+       false},
+      {"qdrtGraphLaunch",
+       {{Gr}, stream},
+       [](const Handles &h) { return qdrtGraphLaunch(as<qdrtGraph>(h[0]), as<qdrtStream>(h[1])); }},
   };
 }
 
@@ -272,7 +313,8 @@ protected:
   void expectInvalid(const Function &function, const Handles &handles, size_t position, const char *what) {
     setText();
     EXPECT_EQ(function.call(handles), QDRT_INVALID) << function.name << ": handle " << position << " is " << what;
-    EXPECT_EQ(std::string(qdrtErrorText()).find("many"), std::string::npos) << function.name << ": handle " << position << " is " << what;
+    EXPECT_EQ(std::string(qdrtErrorText()).find("many"), std::string::npos)
+        << function.name << ": handle " << position << " is " << what;
     EXPECT_STRNE(qdrtErrorText(), "");
   }
   Handles handlesOf(const Function &function, const Objects &objects) {
@@ -428,7 +470,8 @@ TEST_P(StatusTest, Ranges) {
     for (auto [offset, bytes] : bad)
       EXPECT_EQ(call(offset, bytes), QDRT_INVALID) << what << " of " << bytes << " bytes at " << offset;
     for (auto [offset, bytes] : {std::pair<uint64_t, uint64_t>{0, end}, {end, 0}, {0, 0}, {end - 4, 4}})
-      EXPECT_EQ(call(offset, bytes), QDRT_OK) << what << " of " << bytes << " bytes at " << offset << ": " << qdrtErrorText();
+      EXPECT_EQ(call(offset, bytes), QDRT_OK)
+          << what << " of " << bytes << " bytes at " << offset << ": " << qdrtErrorText();
   }
   // Ranges of one buffer that overlap.
   for (qdrtStatus status : {qdrtBufferCopy(x, 4, x, 0, 8), qdrtStreamCopy(stream, x, 4, x, 0, 8),
@@ -447,8 +490,9 @@ TEST_P(StatusTest, States) {
   qdrtEvent never;
   ASSERT_EQ(qdrtEventCreate(dev, &never), QDRT_OK);
   auto recorded = as<qdrtEvent>(own.of[Ev]);
-  for (qdrtStatus status : {qdrtEventSynchronize(never), qdrtEventQuery(never, &flag), qdrtStreamWaitEvent(stream, never),
-                            qdrtEventElapsed(never, recorded, &seconds), qdrtEventElapsed(recorded, never, &seconds)}) {
+  for (qdrtStatus status :
+       {qdrtEventSynchronize(never), qdrtEventQuery(never, &flag), qdrtStreamWaitEvent(stream, never),
+        qdrtEventElapsed(never, recorded, &seconds), qdrtEventElapsed(recorded, never, &seconds)}) {
     EXPECT_EQ(status, QDRT_INVALID);
     EXPECT_STREQ(qdrtErrorText(), "the event was never recorded");
   }
@@ -479,7 +523,8 @@ TEST_P(StatusTest, States) {
     }
   for (auto [gx, gy, gz] : grids) {
     const uint32_t grid[3] = {gx, gy, gz};
-    EXPECT_EQ(qdrtLaunch(as<qdrtKernel>(own.of[Kern]), grid, arguments.data(), arguments.size(), nullptr), QDRT_INVALID);
+    EXPECT_EQ(qdrtLaunch(as<qdrtKernel>(own.of[Kern]), grid, arguments.data(), arguments.size(), nullptr),
+              QDRT_INVALID);
     EXPECT_EQ(qdrtPrepare(as<qdrtKernel>(own.of[Kern]), grid, arguments.data(), arguments.size(), &none), QDRT_INVALID);
   }
   bool takesPointers = GetParam().device != std::string("vulkan");
@@ -494,8 +539,8 @@ TEST_P(StatusTest, States) {
   qdrtStreamFree(native);
 
   qdrtDevice device;
-  for (const char *name : {"", "gpu", "cpu:1", "interp:0", "sim", "sim:", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "hip:99999999999",
-                           "vulkan:0:0", "best:0"})
+  for (const char *name : {"", "gpu", "cpu:1", "interp:0", "sim", "sim:", "cuda:", "cuda:x", "cuda:1x", "cuda:-1",
+                           "hip:99999999999", "vulkan:0:0", "best:0"})
     EXPECT_EQ(qdrtDeviceOpen(name, nullptr, &device), QDRT_INVALID) << name;
   for (const char *name : {"cuda:9", "hip:9", "vulkan:9"})
     EXPECT_EQ(qdrtDeviceOpen(name, nullptr, &device), QDRT_FAILED) << name;

@@ -14,7 +14,8 @@ using StreamTest = DeviceTest;
 
 // The stand-in for the compiler overwrites its first argument with -1, so tests look at the chain's last buffer.
 
-/// A driver's objects are the parent's alone, and using or freeing them in the child does not wait for what is not there.
+/// A driver's objects are the parent's alone, and using or freeing them in the child does not wait for what is not
+/// there.
 TEST_P(StreamTest, ForkedProcess) {
   qdrtStream stream = makeStream();
   pid_t child = fork();
@@ -26,8 +27,8 @@ TEST_P(StreamTest, ForkedProcess) {
     std::string said = text("device '", GetParam().device, isHost() ? "" : ":0",
                             "' was opened before this process was forked, expected one that this process opened");
     qdrtBuffer buffer;
-    for (auto status : {qdrtBufferFill(x, 0, 0, 4), qdrtBufferAllocate(device, 4, &buffer), qdrtStreamSynchronize(stream),
-                        qdrtDeviceSynchronize(device)})
+    for (auto status : {qdrtBufferFill(x, 0, 0, 4), qdrtBufferAllocate(device, 4, &buffer),
+                        qdrtStreamSynchronize(stream), qdrtDeviceSynchronize(device)})
       isRight &= status == expected && (isHost() || qdrtErrorText() == said);
     qdrtBufferFree(x);
     qdrtModuleFree(module);
@@ -191,7 +192,8 @@ TEST_P(StreamTest, DevicesAreToldApart) {
   ASSERT_EQ(qdrtGraphCreate(second, &graph), QDRT_OK) << qdrtErrorText();
   qdrtPrepared launch = prepare(x, y, 2);
   EXPECT_EQ(qdrtPreparedLaunch(launch, foreign), QDRT_INVALID);
-  std::string names = isHost() ? "cpu, expected one of interp" : text("another opening of ", label(), ", expected one of ", label());
+  std::string names =
+      isHost() ? "cpu, expected one of interp" : text("another opening of ", label(), ", expected one of ", label());
   EXPECT_EQ(qdrtErrorText(), "the launch is of " + names + ", the stream's");
   EXPECT_EQ(qdrtStreamFill(foreign, x, 0, 0, 4), QDRT_INVALID);
   EXPECT_EQ(qdrtErrorText(), "the buffer is of " + names + ", the stream's");

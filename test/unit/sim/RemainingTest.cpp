@@ -22,7 +22,8 @@ protected:
       return true;
     LoweredKernel kernel(text, GetParam(), 2);
     std::string error = kernel.run(getThreads());
-    EXPECT_NE(error.find(formatv("'{0}' op is not supported on {1}", op, GetParam().str())), std::string::npos) << error;
+    EXPECT_NE(error.find(formatv("'{0}' op is not supported on {1}", op, GetParam().str())), std::string::npos)
+        << error;
     return false;
   }
 };

@@ -1,8 +1,8 @@
 // A stand-in for libcuda.so.1 and, built with FAKE_HIP, for libamdhip64: devices whose memory is the
 // host's and that run the kernels of Samples.cpp; one, or as many as FAKE_DEVICES says. It refuses any module image but
-// the text "good", and reports launches of a grid deeper than 1 as failed. Streams carry work out at once; a captured one
-// keeps it for its graph. All that a call is given must be of the thread's device, as nothing of a real driver's warns of
-// what is not. Where FAKE_STATUS names a status, all work fails with it.
+// the text "good", and reports launches of a grid deeper than 1 as failed. Streams carry work out at once; a captured
+// one keeps it for its graph. All that a call is given must be of the thread's device, as nothing of a real driver's
+// warns of what is not. Where FAKE_STATUS names a status, all work fails with it.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -187,7 +187,8 @@ EXPORT int hipDeviceGetAttribute(int *value, int which, int) {
 #endif
 /// A multiprocessor has room for 2048 threads.
 EXPORT int DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor,
-                  hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(int *blocks, void *function, int threads, size_t) {
+                  hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(int *blocks, void *function, int threads,
+                                                                      size_t) {
   if (int code = begin(static_cast<Function *>(function)))
     return code;
   *blocks = 2048 / threads;
