@@ -52,7 +52,7 @@ protected:
     }
     ASSERT_EQ(qdrtDeviceOpen(GetParam().device, nullptr, &device), QDRT_OK) << qdrtErrorText();
     std::vector<uint8_t> program = makeProgram();
-    ASSERT_EQ(qdrtModuleLoad(device, program.data(), program.size(), "f.qdb", &module), QDRT_OK) << qdrtErrorText();
+    ASSERT_EQ(qdrtModuleLoad(device, program.data(), program.size(), "f", &module), QDRT_OK) << qdrtErrorText();
     ASSERT_EQ(qdrtModuleGetKernel(module, "scale", &scale), QDRT_OK) << qdrtErrorText();
     for (qdrtBuffer *buffer : {&x, &y, &z})
       ASSERT_EQ(qdrtBufferAllocate(device, count * sizeof(float), buffer), QDRT_OK) << qdrtErrorText();

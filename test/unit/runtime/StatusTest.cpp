@@ -35,7 +35,7 @@ struct Objects {
     auto check = [](qdrtStatus status) { EXPECT_EQ(status, QDRT_OK) << qdrtErrorText(); };
     check(qdrtListDevices(&list));
     check(qdrtDeviceOpen(name, nullptr, &device));
-    check(qdrtModuleLoad(device, program.data(), program.size(), "f.qdb", &module));
+    check(qdrtModuleLoad(device, program.data(), program.size(), "f", &module));
     check(qdrtModuleGetKernel(module, "scale", &kernel));
     check(qdrtBufferAllocate(device, count * 4, &x));
     check(qdrtBufferAllocate(device, count * 4, &y));
