@@ -5,6 +5,7 @@
 #include "codegen/AMDGCNBorrow.h"
 #include "codegen/AMDGCNCodeObject.h"
 #include "codegen/AMDGCNMachine.h"
+#include "codegen/AMDGCNSigns.h"
 #include "codegen/TargetMachine.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -243,6 +244,7 @@ Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMD
       if (target.has(DppCarry))
         keepMovesFromCarry(function);
       compareByBorrow(function, /*comparesPairs=*/machine::waitsForMasks(target.chip->name));
+      copySignsByBits(function);
       kernels.push_back(function.getName().str());
     }
 
