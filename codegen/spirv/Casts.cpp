@@ -39,10 +39,13 @@ static LogicalResult lowerExtend(KernelLowering &l, Operation *op, const OpRow &
 bool isNarrowMask(Value value) {
   if (!isa_and_nonnull<BallotOp, ActiveMaskOp>(value.getDefiningOp()))
     return false;
-  return llvm::all_of(value.getUsers(), [](Operation *user) {
+  return llvm::all_of(value.getUsers(), [value](Operation *user) {
     if (auto ballot = dyn_cast<BallotOp>(user))
       return isNarrowMask(ballot);
-    return isa<ShuffleOp>(user) || (isa<arith::TruncIOp>(user) && user->getResult(0).getType().isInteger(32));
+    // A shuffle ignores its members.
+    if (auto shuffle = dyn_cast<ShuffleOp>(user))
+      return shuffle.getValue() != value;
+    return isa<arith::TruncIOp>(user) && user->getResult(0).getType().isInteger(32);
   });
 }
 
