@@ -9,7 +9,6 @@
 #include "codegen/LoopStep.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -244,22 +243,17 @@ static LogicalResult lowerWhile(KernelLowering &l, Operation *op, const OpRow &)
 }
 
 //===----------------------------------------------------------------------===//
-// Terminators and poison
+// Terminators
 //===----------------------------------------------------------------------===//
 
 /// What a terminator means is part of the op around it.
 static LogicalResult lowerTerminator(KernelLowering &, Operation *, const OpRow &) { return success(); }
-
-static LogicalResult lowerPoison(KernelLowering &l, Operation *op, const OpRow &) {
-  return l.setResult(op, l.b.getNull(l.getType(op->getResult(0).getType())));
-}
 
 ArrayRef<OpRow> getControlFlowRows() {
   static const OpRow rows[] = {
       makeRow<ReturnOp>(lowerTerminator),        makeRow<scf::YieldOp>(lowerTerminator),
       makeRow<scf::ConditionOp>(lowerTerminator), makeRow<scf::IfOp>(lowerIf),
       makeRow<scf::ForOp>(lowerFor),             makeRow<scf::WhileOp>(lowerWhile),
-      makeRow<ub::PoisonOp>(lowerPoison),
   };
   return rows;
 }

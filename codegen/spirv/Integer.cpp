@@ -149,8 +149,12 @@ static Id emitMulHigh64(KernelLowering &l, Type i64, Id lhs, Id rhs) {
 /// mulsi_extended and mului_extended: the row's code is the instruction on 32 bits.
 static LogicalResult lowerMulExtended(KernelLowering &l, Operation *op, const OpRow &row) {
   Type type = op->getResult(0).getType();
-  if (type.isInteger(1))
-    return l.unsupported(op, type);
+  if (type.isInteger(1)) {
+    // 1 * 1 and -1 * -1 are both 0b01.
+    l.set(op->getResult(0), l.emitBool(Op::OpLogicalAnd, {l.get(op->getOperand(0)), l.get(op->getOperand(1))}));
+    l.set(op->getResult(1), l.b.getBool(false));
+    return success();
+  }
   bool isSigned = isa<arith::MulSIExtendedOp>(op);
   unsigned width = type.getIntOrFloatBitWidth();
   Id id = l.getType(type), lhs = l.get(op->getOperand(0)), rhs = l.get(op->getOperand(1));
