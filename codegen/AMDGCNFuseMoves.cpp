@@ -27,7 +27,9 @@
 #include "codegen/AMDGCNFences.h"
 #include "codegen/AMDGCNFuseExchange.h"
 #include "codegen/AMDGCNFuseSums.h"
+#include "codegen/AMDGCNLoopValues.h"
 #include "codegen/AMDGCNMachine.h"
+#include "codegen/AMDGCNMaskCopies.h"
 #include "codegen/AMDGCNPairs.h"
 #include "codegen/MachinePass.h"
 
@@ -357,13 +359,15 @@ bool CopyScalars::runOnMachineFunction(MachineFunction &function) {
 
 void addAMDGCNMachinePasses(TargetPassConfig &config) {
   static std::once_flag once;
-  static char *fuseExchange, *fuseSums, *makePairs;
+  static char *fuseExchange, *fuseSums, *makePairs, *moveMasks, *keepLoopValues;
   std::call_once(once, [] {
     registerMachinePass<FuseMoves>("DPP moves as part of float operations", "qd-fuse-moves");
     registerMachinePass<CopyScalars>("vector operands of DPP additions with carry", "qd-copy-scalars");
     fuseExchange = &registerFuseExchange();
     fuseSums = &registerFuseSums();
     makePairs = &registerMakePairs();
+    moveMasks = &registerMoveMasks();
+    keepLoopValues = &registerKeepLoopValues();
     registerFencePasses();
   });
   addFencePasses(config);
@@ -372,10 +376,12 @@ void addAMDGCNMachinePasses(TargetPassConfig &config) {
       config.insertPass(info->getTypeInfo(), &id);
   };
   insertBehind("si-fold-operands", *fuseSums); // in front of LLVM's own, which takes the lower word alone
+  insertBehind("si-fold-operands", *keepLoopValues);
   insertBehind("gcn-dpp-combine", FuseMoves::ID);
   insertBehind("gcn-dpp-combine", *fuseExchange);
   insertBehind("si-shrink-instructions", CopyScalars::ID);
   insertBehind("si-shrink-instructions", *makePairs);
+  insertBehind("si-shrink-instructions", *moveMasks);
 }
 
 } // namespace qd
