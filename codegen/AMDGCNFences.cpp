@@ -14,14 +14,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/AMDGCNFences.h"
+#include "codegen/AMDGCNPasses.h"
 
 #include "codegen/MachinePass.h"
 
 #include "llvm/CodeGen/MachineInstrBuilder.h"
-#include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetInstrInfo.h"
-#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/IR/InlineAsm.h"
 
@@ -86,16 +84,14 @@ bool UnmarkFences::runOnMachineFunction(MachineFunction &function) {
   return !marks.empty();
 }
 
-void registerFencePasses() {
+char &registerMarkFences() {
   registerMachinePass<MarkFences>("marks of fences and barriers", "qd-mark-fences");
-  registerMachinePass<UnmarkFences>("no marks of fences and barriers", "qd-unmark-fences");
+  return MarkFences::ID;
 }
 
-void addFencePasses(TargetPassConfig &config) {
-  if (config.getOptLevel() == CodeGenOptLevel::None)
-    return;
-  config.insertPass(&LocalStackSlotAllocationID, &MarkFences::ID);
-  config.insertPass(&MachineSinkingLegacyID, &UnmarkFences::ID);
+char &registerUnmarkFences() {
+  registerMachinePass<UnmarkFences>("no marks of fences and barriers", "qd-unmark-fences");
+  return UnmarkFences::ID;
 }
 
 } // namespace qd

@@ -19,7 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/AMDGCNFuseExchange.h"
+#include "codegen/AMDGCNPasses.h"
 
 #include "codegen/AMDGCNMachine.h"
 #include "codegen/MachinePass.h"

@@ -22,25 +22,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/AMDGCNFuseMoves.h"
+#include "codegen/AMDGCNPasses.h"
 
-#include "codegen/AMDGCNFences.h"
-#include "codegen/AMDGCNFuseExchange.h"
-#include "codegen/AMDGCNFuseSums.h"
-#include "codegen/AMDGCNLoopValues.h"
 #include "codegen/AMDGCNMachine.h"
-#include "codegen/AMDGCNMaskCopies.h"
-#include "codegen/AMDGCNPairs.h"
 #include "codegen/MachinePass.h"
 
 #include "llvm/CodeGen/MachineInstrBuilder.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
 #include "llvm/CodeGen/TargetInstrInfo.h"
-#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/IR/InlineAsm.h"
-#include "llvm/InitializePasses.h"
-#include <mutex>
 
 using namespace llvm;
 
@@ -357,31 +348,14 @@ bool CopyScalars::runOnMachineFunction(MachineFunction &function) {
   return hasChanged;
 }
 
-void addAMDGCNMachinePasses(TargetPassConfig &config) {
-  static std::once_flag once;
-  static char *fuseExchange, *fuseSums, *makePairs, *moveMasks, *keepLoopValues;
-  std::call_once(once, [] {
-    registerMachinePass<FuseMoves>("DPP moves as part of float operations", "qd-fuse-moves");
-    registerMachinePass<CopyScalars>("vector operands of DPP additions with carry", "qd-copy-scalars");
-    fuseExchange = &registerFuseExchange();
-    fuseSums = &registerFuseSums();
-    makePairs = &registerMakePairs();
-    moveMasks = &registerMoveMasks();
-    keepLoopValues = &registerKeepLoopValues();
-    registerFencePasses();
-  });
-  addFencePasses(config);
-  auto insertBehind = [&](StringRef name, char &id) {
-    if (const PassInfo *info = PassRegistry::getPassRegistry()->getPassInfo(name))
-      config.insertPass(info->getTypeInfo(), &id);
-  };
-  insertBehind("si-fold-operands", *fuseSums); // in front of LLVM's own, which takes the lower word alone
-  insertBehind("si-fold-operands", *keepLoopValues);
-  insertBehind("gcn-dpp-combine", FuseMoves::ID);
-  insertBehind("gcn-dpp-combine", *fuseExchange);
-  insertBehind("si-shrink-instructions", CopyScalars::ID);
-  insertBehind("si-shrink-instructions", *makePairs);
-  insertBehind("si-shrink-instructions", *moveMasks);
+char &registerFuseMoves() {
+  registerMachinePass<FuseMoves>("DPP moves as part of float operations", "qd-fuse-moves");
+  return FuseMoves::ID;
+}
+
+char &registerCopyScalars() {
+  registerMachinePass<CopyScalars>("vector operands of DPP additions with carry", "qd-copy-scalars");
+  return CopyScalars::ID;
 }
 
 } // namespace qd

@@ -26,7 +26,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/AMDGCNFuseSums.h"
+#include "codegen/AMDGCNPasses.h"
 
 #include "codegen/AMDGCNMachine.h"
 #include "codegen/MachinePass.h"

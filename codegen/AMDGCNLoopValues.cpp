@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/AMDGCNLoopValues.h"
+#include "codegen/AMDGCNPasses.h"
 
 #include "codegen/MachinePass.h"
 

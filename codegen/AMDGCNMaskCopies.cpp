@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/AMDGCNMaskCopies.h"
+#include "codegen/AMDGCNPasses.h"
 
 #include "codegen/AMDGCNMachine.h"
 #include "codegen/MachinePass.h"

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/AMDGCNPairs.h"
+#include "codegen/AMDGCNPasses.h"
 
 #include "codegen/AMDGCNMachine.h"
 #include "codegen/MachinePass.h"

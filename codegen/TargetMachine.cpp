@@ -3,8 +3,8 @@
 #include "codegen/TargetMachine.h"
 
 #include "codegen/AMDGCN.h"
-#include "codegen/AMDGCNFuseMoves.h"
 #include "codegen/AMDGCNLiterals.h"
+#include "codegen/AMDGCNPasses.h"
 #include "codegen/X86MaskReads.h"
 
 #include "llvm/ADT/SmallString.h"

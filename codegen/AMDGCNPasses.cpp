@@ -1,0 +1,45 @@
+//===- AMDGCNPasses.cpp - our passes over AMDGCN machine code, in order ---------------------------===//
+
+#include "codegen/AMDGCNPasses.h"
+
+#include "llvm/CodeGen/TargetPassConfig.h"
+#include "llvm/PassRegistry.h"
+
+using namespace llvm;
+
+namespace qd {
+
+namespace {
+struct Row {
+  StringLiteral behind; ///< LLVM's pass, by its argument
+  char *id;
+};
+} // namespace
+
+static ArrayRef<Row> getRows() {
+  static const Row rows[] = {
+      // Loads stay in front of fences and barriers while machine-sink runs.
+      {"localstackalloc", &registerMarkFences()},
+      {"machine-sink", &registerUnmarkFences()},
+      // In front of LLVM's gcn-dpp-combine, which takes the lower word alone.
+      {"si-fold-operands", &registerFuseSums()},
+      {"si-fold-operands", &registerKeepLoopValues()},
+      {"gcn-dpp-combine", &registerFuseMoves()},
+      {"gcn-dpp-combine", &registerFuseExchange()},
+      {"si-shrink-instructions", &registerCopyScalars()},
+      {"si-shrink-instructions", &registerMakePairs()},
+      {"si-shrink-instructions", &registerMoveMasks()},
+  };
+  return rows;
+}
+
+void addAMDGCNMachinePasses(TargetPassConfig &config) {
+  // What they follow does not run otherwise, or nothing follows it.
+  if (config.getOptLevel() == CodeGenOptLevel::None)
+    return;
+  for (const Row &row : getRows())
+    if (const PassInfo *info = PassRegistry::getPassRegistry()->getPassInfo(row.behind))
+      config.insertPass(info->getTypeInfo(), row.id);
+}
+
+} // namespace qd

@@ -1,0 +1,28 @@
+//===- AMDGCNPasses.h - our passes over AMDGCN machine code ---------------------------------------===//
+
+#ifndef QD_CODEGEN_AMDGCNPASSES_H
+#define QD_CODEGEN_AMDGCNPASSES_H
+
+namespace llvm {
+class TargetPassConfig;
+} // namespace llvm
+
+namespace qd {
+
+/// Adds the passes to the code generation that `config`, of an AMDGCN machine, is about to set up.
+void addAMDGCNMachinePasses(llvm::TargetPassConfig &config);
+
+// Each makes its pass known to LLVM, once a process, and gives its id.
+char &registerMarkFences();
+char &registerUnmarkFences();
+char &registerFuseSums();
+char &registerKeepLoopValues();
+char &registerFuseMoves();
+char &registerFuseExchange();
+char &registerCopyScalars();
+char &registerMakePairs();
+char &registerMoveMasks();
+
+} // namespace qd
+
+#endif
