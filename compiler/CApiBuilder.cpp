@@ -55,7 +55,8 @@ void qdcBuilderEndKernel(qdcBuilder builder) { builder->builder.endKernel(); }
 
 void qdcBuilderOp(qdcBuilder builder, const char *name, const qdcValue *operands, size_t numOperands,
                   const char *attributes, const char *const *resultTypes, size_t numResults, qdcValue *results) {
-  write(builder->builder.op(read(name), readValues(operands, numOperands), readTypes(resultTypes, numResults), read(attributes)),
+  write(builder->builder.op(read(name), readValues(operands, numOperands), readTypes(resultTypes, numResults),
+                            read(attributes)),
         results);
 }
 

@@ -123,7 +123,8 @@ LogicalResult QDDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
   if (name == subscriptAttribute || (name == versionAttribute && isa<ModuleOp>(op)))
     return success();
   if (name != unrollAttribute)
-    return op->emitOpError() << "has '" << name << "', which QIR does not know here; hints are '" << unrollAttribute << "'";
+    return op->emitOpError() << "has '" << name << "', which QIR does not know here; hints are '" << unrollAttribute
+                             << "'";
   if (!isa<scf::ForOp>(op))
     return op->emitOpError() << "has '" << unrollAttribute << "', expected it on scf.for alone";
   Attribute value = attribute.getValue();

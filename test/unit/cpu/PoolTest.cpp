@@ -52,8 +52,6 @@ static Place findWorker(ThreadPool &pool) {
 /// A worker that slept is put on the caller's processor, as Linux may do by itself.
 TEST(Pool, WorkersLeaveTheCallersProcessor) {
   cpu_set_t all = getProcessors();
-  if (CPU_COUNT(&all) < 2)
-    GTEST_SKIP() << "one processor";
   ThreadPool pool(2);
   int left = 0;
   constexpr int repeats = 20;
@@ -80,7 +78,8 @@ TEST(Pool, WorkersLeaveTheCallersProcessor) {
     left += place.processor != processor;
     EXPECT_TRUE(CPU_EQUAL(&place.allowed, &all));
   }
-  EXPECT_GE(left, repeats / 2);
+  // Where there is only one it stays.
+  EXPECT_GE(left, CPU_COUNT(&all) > 1 ? repeats / 2 : 0);
 }
 
 TEST(Pool, WorkersKeepToTheOnlyProcessor) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <optional>
 
 using namespace qd::rt;
 
@@ -166,14 +167,30 @@ TEST(VulkanFeaturesTest, EachSubgroupOperationIsNamed) {
   EXPECT_FALSE(checkVulkanFeatures(code, kernel, features, facts));
 }
 
-TEST(VulkanContextTest, FusingIsTriedOut) {
+/// The default device, taken for one of another type where one is given; null after a failure.
+static std::unique_ptr<VulkanContext> openDefault(std::optional<VkPhysicalDeviceType> type = {}) {
   auto instance = openVulkanInstance();
-  ASSERT_TRUE(instance) << instance.message();
+  if (!instance) {
+    ADD_FAILURE() << instance.message();
+    return nullptr;
+  }
   auto devices = vulkanDevices(**instance);
-  ASSERT_TRUE(devices && defaultVulkanDevice(*devices));
-  VulkanContext context(*instance, (*devices)[*defaultVulkanDevice(*devices)]);
-  Error error = context.open();
-  ASSERT_FALSE(error) << error.message();
+  if (!devices || !defaultVulkanDevice(*devices)) {
+    ADD_FAILURE() << "no device";
+    return nullptr;
+  }
+  VulkanFacts facts = (*devices)[*defaultVulkanDevice(*devices)];
+  facts.type = type.value_or(facts.type);
+  auto context = std::make_unique<VulkanContext>(*instance, facts);
+  Error error = context->open();
+  EXPECT_FALSE(error) << error.message();
+  return error ? nullptr : std::move(context);
+}
+
+TEST(VulkanContextTest, FusingIsTriedOut) {
+  auto opened = openDefault();
+  ASSERT_TRUE(opened);
+  VulkanContext &context = *opened;
   for (uint32_t width : {32u, 64u}) {
     if (width == 64 && !context.features.core.features.shaderFloat64)
       continue;
@@ -187,13 +204,9 @@ TEST(VulkanContextTest, FusingIsTriedOut) {
 }
 
 TEST(VulkanContextTest, ZerosAreTriedOut) {
-  auto instance = openVulkanInstance();
-  ASSERT_TRUE(instance) << instance.message();
-  auto devices = vulkanDevices(**instance);
-  ASSERT_TRUE(devices && defaultVulkanDevice(*devices));
-  VulkanContext context(*instance, (*devices)[*defaultVulkanDevice(*devices)]);
-  Error error = context.open();
-  ASSERT_FALSE(error) << error.message();
+  auto opened = openDefault();
+  ASSERT_TRUE(opened);
+  VulkanContext &context = *opened;
   auto knows = tryZeros(context, "vulkan:0");
   ASSERT_TRUE(knows) << knows.message();
   EXPECT_EQ(context.knowsZeros("vulkan:0"), *knows);
@@ -203,15 +216,9 @@ TEST(VulkanContextTest, ZerosAreTriedOut) {
 }
 
 TEST(VulkanContextTest, CopiesToADiscreteDeviceAreStaged) {
-  auto instance = openVulkanInstance();
-  ASSERT_TRUE(instance) << instance.message();
-  auto devices = vulkanDevices(**instance);
-  ASSERT_TRUE(devices && defaultVulkanDevice(*devices));
-  VulkanFacts facts = (*devices)[*defaultVulkanDevice(*devices)];
-  facts.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
-  VulkanContext context(*instance, facts);
-  Error error = context.open();
-  ASSERT_FALSE(error) << error.message();
+  auto opened = openDefault(VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU);
+  ASSERT_TRUE(opened);
+  VulkanContext &context = *opened;
 
   // More than one piece, and no multiple of one.
   std::vector<uint8_t> data((40 << 20) + 12), back(data.size());
@@ -220,7 +227,7 @@ TEST(VulkanContextTest, CopiesToADiscreteDeviceAreStaged) {
   auto memory = context.allocate(data.size(), VulkanContext::Use::Device);
   ASSERT_TRUE(memory) << memory.message();
   EXPECT_FALSE(memory->mapped);
-  error = context.upload(*memory, data.data(), data.size());
+  Error error = context.upload(*memory, data.data(), data.size());
   EXPECT_FALSE(error) << error.message();
   error = context.download(*memory, back.data(), back.size());
   EXPECT_FALSE(error) << error.message();
