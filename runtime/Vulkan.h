@@ -68,6 +68,8 @@ public:
   bool fuses(uint32_t width, const std::string &name);
   /// Whether the driver is right about zeros that it sees in code, by a kernel alike.
   bool knowsZeros(const std::string &name);
+  /// Whether the driver rounds an f32 that becomes an f16 and an f32 again, by a kernel alike.
+  bool roundsHalves(const std::string &name);
 
   std::shared_ptr<VulkanInstance> instance;
   VulkanFacts facts;
@@ -102,7 +104,7 @@ private:
 
   /// Guards what trials found.
   std::mutex trialMutex;
-  std::optional<bool> fused32, fused64, zeros;
+  std::optional<bool> fused32, fused64, zeros, halves;
 
   /// Guards what `run` and staged copies use.
   std::recursive_mutex runMutex;
@@ -191,6 +193,9 @@ Expected<bool> tryFusing(VulkanContext &context, uint32_t width, const std::stri
 /// Runs a kernel that finds out whether sums, products, quotients and choices are right where an operand is a constant
 /// zero of f32; VulkanContext::knowsZeros remembers it.
 Expected<bool> tryZeros(VulkanContext &context, const std::string &device);
+/// Runs a kernel that finds out whether an f32 which becomes an f16 and an f32 again is rounded, on a device that has
+/// f16; VulkanContext::roundsHalves remembers it.
+Expected<bool> tryHalves(VulkanContext &context, const std::string &device);
 
 /// Loads a variant's SPIR-V. The driver takes it on trust: what it needs must have been checked.
 Expected<std::unique_ptr<Module>> loadVulkanModule(VulkanContext &context, const std::string &device,

@@ -24,8 +24,8 @@ struct SpirvSummary {
   std::vector<uint32_t> capabilities;
   std::vector<EntryPoint> entryPoints;
   std::vector<FloatControl> floatControls;
-  /// The numbers of specialization constants. Ours ask whether the device fuses floats of so many bits, 32 or 64, and 1
-  /// asks whether its driver is right about zeros.
+  /// The numbers of specialization constants. Ours ask whether the device fuses floats of so many bits, 32 or 64, 1
+  /// whether its driver is right about zeros, and 16 whether it rounds what becomes an f16 and an f32 again.
   std::vector<uint32_t> constants;
 
   const EntryPoint *find(std::string_view name) const;

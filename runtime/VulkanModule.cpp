@@ -152,10 +152,12 @@ Error VulkanModule::createPipeline(const Kernel &kernel, VulkanPipeline &pipelin
   std::vector<VkSpecializationMapEntry> constants;
   std::vector<VkBool32> answers;
   for (uint32_t number : code.constants) {
-    if (number != 1 && number != 32 && number != 64)
+    if (number != 1 && number != 16 && number != 32 && number != 64)
       continue;
     constants.push_back({number, static_cast<uint32_t>(answers.size() * sizeof(VkBool32)), sizeof(VkBool32)});
-    answers.push_back(number == 1 ? context.knowsZeros(device) : context.fuses(number, device));
+    answers.push_back(number == 1    ? context.knowsZeros(device)
+                      : number == 16 ? context.roundsHalves(device)
+                                     : context.fuses(number, device));
   }
   VkSpecializationInfo specialization = {static_cast<uint32_t>(constants.size()), constants.data(),
                                          answers.size() * sizeof(VkBool32), answers.data()};

@@ -1,6 +1,6 @@
 // What a Vulkan device computes that no property tells: whether it fuses multiplication and addition (its Fma may round
-// the product too), and whether its driver is right about zeros. Each is found out once a device, by a kernel of one
-// thread whose operands come from memory, so that no compiler computes the results.
+// the product too), and whether its driver is right about zeros and about f16. Each is found out once a device, by a
+// kernel of one thread whose operands come from memory, so that no compiler computes the results.
 #include "runtime/Vulkan.h"
 
 #include <cmath>
@@ -16,16 +16,19 @@ class TrialCode {
 public:
   enum : uint32_t { glsl = 1, kernel, voidType, kernelType, number, word, truth, elements, block, blockPointer, pointer,
                     buffer, label, constants, indices = constants + 3, places = indices + 9, values = places + 9,
-                    results = values + 4, bound = results + 8 };
+                    results = values + 4, half = results + 8, bound };
 
   /// `count` floats of `width` bits; the first `exact` results are not to be fused. Code with constants is told to keep
   /// infinities, NaNs and zeros' signs.
-  TrialCode(uint32_t width, uint32_t count, uint32_t exact, const std::vector<uint32_t> &constantBits) {
+  TrialCode(uint32_t width, uint32_t count, uint32_t exact, const std::vector<uint32_t> &constantBits,
+            bool hasHalves = false) {
     bool preserves = !constantBits.empty();
     constexpr uint32_t storageBuffer = 12;
     op(17, {1}); // Capability Shader
     if (width == 64)
       op(17, {10}); // Float64
+    if (hasHalves)
+      op(17, {9}); // Float16
     if (preserves) {
       op(17, {4466});                                                               // SignedZeroInfNanPreserve
       op(10, {0x5f565053, 0x5f52484b, 0x616f6c66, 0x6f635f74, 0x6f72746e, 0x736c}); // "SPV_KHR_float_controls"
@@ -46,6 +49,8 @@ public:
     op(19, {voidType});
     op(33, {kernelType, voidType});
     op(22, {number, width});
+    if (hasHalves)
+      op(22, {half, 16});
     op(21, {word, 32, 0});
     op(20, {truth});
     op(29, {elements, number}); // TypeRuntimeArray
@@ -160,6 +165,18 @@ Expected<bool> tryZeros(VulkanContext &context, const std::string &device) {
          values[7] == -infinity && isZero(values[8], true);
 }
 
+Expected<bool> tryHalves(VulkanContext &context, const std::string &device) {
+  float values[2] = {2049, 7}; // between 2048 and 2050
+  TrialCode code(32, 2, 0, {}, /*hasHalves=*/true);
+  code.load(0, 0);
+  code.op(115, {TrialCode::half, TrialCode::results, TrialCode::values});        // FConvert
+  code.op(115, {TrialCode::number, TrialCode::results + 1, TrialCode::results}); // FConvert
+  code.store(1, 1);
+  if (Error error = run(context, device, code, values))
+    return error;
+  return values[1] == 2048 || values[1] == 2050;
+}
+
 bool VulkanContext::fuses(uint32_t width, const std::string &name) {
   std::lock_guard<std::mutex> lock(trialMutex);
   std::optional<bool> &known = width == 64 ? fused64 : fused32;
@@ -178,6 +195,15 @@ bool VulkanContext::knowsZeros(const std::string &name) {
     zeros = found && *found;
   }
   return *zeros;
+}
+
+bool VulkanContext::roundsHalves(const std::string &name) {
+  std::lock_guard<std::mutex> lock(trialMutex);
+  if (!halves) {
+    auto found = tryHalves(*this, name);
+    halves = found && *found;
+  }
+  return *halves;
 }
 
 } // namespace qd::rt

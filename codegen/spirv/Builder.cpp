@@ -96,17 +96,18 @@ Id Builder::getPointerType(StorageClass storage, Id pointee) {
   return getUnique(Op::OpTypePointer, 0, {uint32_t(storage), pointee});
 }
 
-Id Builder::getBufferType(Id element, unsigned stride) {
+Id Builder::createBufferType(Id element, unsigned stride) {
   bool isNew;
   Id array = getUnique(Op::OpTypeRuntimeArray, 0, {element}, /*variant=*/0, &isNew);
   if (isNew)
     decorate(array, Decoration::ArrayStride, stride);
-  return getBlockType(array, 0u);
+  return getBlockType(array, 0u, ++numBufferTypes);
 }
 
-Id Builder::getBlockType(ArrayRef<Id> members, ArrayRef<uint32_t> offsets) {
+Id Builder::getBlockType(ArrayRef<Id> members, ArrayRef<uint32_t> offsets, uint32_t variant) {
   bool isNew;
-  Id block = getUnique(Op::OpTypeStruct, 0, members, /*variant=*/1, &isNew);
+  // The pair that has no layout is variant 0.
+  Id block = getUnique(Op::OpTypeStruct, 0, members, variant + 1, &isNew);
   if (!isNew)
     return block;
   decorate(block, Decoration::Block);

@@ -62,9 +62,11 @@ public:
   Id getVectorType(Id element, unsigned size);
   Id getArrayType(Id element, uint32_t size);
   Id getPairType(Id element);
-  /// A block of one member, an array of unknown length with elements `stride` bytes apart.
-  Id getBufferType(Id element, unsigned stride);
-  Id getBlockType(llvm::ArrayRef<Id> members, llvm::ArrayRef<uint32_t> offsets);
+  /// A block of one member, an array of unknown length with elements `stride` bytes apart. A type of its own each time:
+  /// where a variable of a block is NonWritable, NVIDIA's driver (580) moves loads of others of that type past stores.
+  Id createBufferType(Id element, unsigned stride);
+  /// Blocks of other variants are other types.
+  Id getBlockType(llvm::ArrayRef<Id> members, llvm::ArrayRef<uint32_t> offsets, uint32_t variant = 0);
   Id getPointerType(spv::StorageClass storage, Id pointee);
 
   Id getBool(bool value);
@@ -121,6 +123,7 @@ private:
 
   unsigned minorVersion;
   Id nextId = 1;
+  uint32_t numBufferTypes = 0;
   Id glslId = 0;
   std::set<unsigned> capabilities;
   std::set<std::string> extensions;

@@ -177,7 +177,8 @@ void KernelLowering::declareBuffers() {
         declarePart(arg, part, variables);
     bool isCoherent = use.reads && use.writes && hasBarrier;
     // SPIR-V takes variables not to overlap unless they say so.
-    bool aliased = variables.size() > 1 || llvm::any_of(uses, [&](const BufferUse &other) { return mayAlias(use, other); });
+    bool aliased =
+        variables.size() > 1 || llvm::any_of(uses, [&](const BufferUse &other) { return mayAlias(use, other); });
     for (Id variable : variables) {
       b.decorate(variable, aliased ? Decoration::Aliased : Decoration::Restrict);
       if (!use.writes)
@@ -217,7 +218,7 @@ Id KernelLowering::declareBuffer(unsigned arg, Id element, unsigned bytes) {
   } else if (bytes == 2) {
     b.require(Capability::StorageBuffer16BitAccess);
   }
-  Id variable = b.createVariable(StorageClass::StorageBuffer, b.getBufferType(element, bytes));
+  Id variable = b.createVariable(StorageClass::StorageBuffer, b.createBufferType(element, bytes));
   b.decorate(variable, Decoration::DescriptorSet, 0u);
   b.decorate(variable, Decoration::Binding, interface.args[arg].binding);
   sharedVariables.push_back(variable);
@@ -420,6 +421,15 @@ Id KernelLowering::toHalves(Id value) { return emit(Op::OpBitcast, b.getVectorTy
 Id KernelLowering::getHalf(Id halves, unsigned index) { return emitU32(Op::OpCompositeExtract, {halves, index}); }
 Id KernelLowering::fromHalves(Id halves, Type type) { return emit(Op::OpBitcast, getType(type), halves); }
 
+LogicalResult KernelLowering::setResult(Operation *op, Id id) {
+  Value result = op->getResult(0);
+  bool isOnlyStored = llvm::all_of(result.getUsers(), [](Operation *user) { return isa<StoreOp>(user); });
+  if (roundedHalves.contains(id) && !isOnlyStored)
+    id = hide(id, result.getType(), Trust::halves);
+  set(result, id);
+  return success();
+}
+
 Id KernelLowering::toF32(Id value, Type type) {
   if (type.isF32())
     return value;
@@ -433,8 +443,11 @@ Id KernelLowering::toF32(Id value, Type type) {
 Id KernelLowering::fromF32(Id value, Type type) {
   if (type.isF32())
     return value;
-  if (!type.isBF16())
-    return emit(Op::OpFConvert, getType(type), value);
+  if (!type.isBF16()) {
+    Id half = emit(Op::OpFConvert, getType(type), value);
+    roundedHalves.insert(half);
+    return half;
+  }
   // To nearest, ties to even; a NaN stays one whose quiet bit is set.
   Id bits = emitU32(Op::OpBitcast, value);
   Id high = emitU32(Op::OpShiftRightLogical, {bits, getU32(16)});
@@ -477,9 +490,8 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
   if (!row)
     return unsupported(op);
   // Arrays are named where they are used: they are no values that code could choose between.
-  bool isMemoryOp = isa<LoadOp, StoreOp, SizeOp, SharedAllocOp, PrivateAllocOp, ConstantGetOp, ReinterpretOp, AtomicRMWOp,
-                        AtomicCASOp, AtomicLoadOp,
-                         AtomicStoreOp>(op);
+  bool isMemoryOp = isa<LoadOp, StoreOp, SizeOp, SharedAllocOp, PrivateAllocOp, ConstantGetOp, ReinterpretOp,
+                        AtomicRMWOp, AtomicCASOp, AtomicLoadOp, AtomicStoreOp>(op);
   for (Value operand : op->getOperands())
     if (!isScalarType(operand.getType()) && !(isMemoryOp && isArrayType(operand.getType())))
       return unsupported(op, operand.getType());

@@ -20,10 +20,18 @@
 #include "ir/Targets.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace qd::spirv {
 
 class KernelLowering;
+
+/// Numbers of specialization constants: what a device's driver is right about, false unless the loader says so. 32 and
+/// 64 ask whether Fma of that width rounds once.
+enum class Trust : uint32_t {
+  zeros = 1,   ///< zeros in code (Zeros.cpp)
+  halves = 16, ///< that a number which becomes an f16 and an f32 again is rounded
+};
 
 /// How one op is lowered: by `lower`, which reads what it needs to know from `code` and `boolCode` (opcodes on
 /// numbers and on i1, 0 for none, or whatever the family's rows hold).
@@ -75,10 +83,7 @@ public:
   Id get(mlir::Value value) const { return ids.lookup(value); }
   void set(mlir::Value value, Id id) { ids[value] = id; }
   /// Sets the only result of `op`.
-  mlir::LogicalResult setResult(mlir::Operation *op, Id id) {
-    set(op->getResult(0), id);
-    return mlir::success();
-  }
+  mlir::LogicalResult setResult(mlir::Operation *op, Id id);
 
   /// The type of a scalar in registers.
   Id getType(mlir::Type scalar);
@@ -111,7 +116,9 @@ public:
   Id toHalves(Id value);
   Id getHalf(Id halves, unsigned index);
   Id fromHalves(Id halves, mlir::Type type);
-  /// A float of any type as f32 (a f64 is rounded), and an f32 rounded to a float of any type.
+  /// A float of any type as f32 (a f64 is rounded), and an f32 rounded to a float of any type. NVIDIA's driver (580)
+  /// takes an f16 that is widened for the f32 it was rounded from: setResult hides such an f16 from it, but not from
+  /// stores.
   Id toF32(Id value, mlir::Type type);
   Id fromF32(Id value, mlir::Type type);
 
@@ -119,8 +126,8 @@ public:
   // Zeros that drivers do not see (Zeros.cpp)
   //===--------------------------------------------------------------------===//
 
-  /// The value, which no driver knows while it compiles unless the device is known to be right about zeros.
-  Id hide(Id value, mlir::Type type);
+  /// The value, which no driver knows while it compiles unless the device is known to be right about `trust`.
+  Id hide(Id value, mlir::Type type, Trust trust = Trust::zeros);
   /// A value as an operand of arithmetic: hidden where a driver may find out while it compiles that it is a zero.
   Id getOperand(mlir::Value value);
 
@@ -148,7 +155,7 @@ public:
 
 private:
   mlir::LogicalResult lowerFmaHelper(Id helper, unsigned width, bool toOdd);
-  Id getUnknownZero();
+  Id getUnknownZero(Trust trust);
   bool isFoldable(mlir::Value value, unsigned depth = 0);
   Id getInput(spv::BuiltIn builtIn, Id type);
   Id getInputComponent(spv::BuiltIn builtIn, unsigned dim);
@@ -172,6 +179,8 @@ private:
   llvm::SmallVector<Id> interfaceVariables, sharedVariables;
   llvm::DenseMap<unsigned, Id> inputs; ///< by BuiltIn, and by BuiltIn and dimension
   Id threadIndex = 0, threadIds[3] = {}, unknownZero = 0;
+  llvm::DenseMap<uint32_t, Id> unknownZeros; ///< by Trust
+  llvm::DenseSet<Id> roundedHalves;          ///< f16 that were made of f32
   llvm::DenseMap<mlir::Attribute, Id> hiddenZeros;
   llvm::DenseMap<mlir::Value, bool> foldable;
   Id parameterBlock = 0;

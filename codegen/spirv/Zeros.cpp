@@ -21,19 +21,17 @@ using namespace spv;
 
 namespace qd::spirv {
 
-/// The number of the specialization constant.
-static constexpr uint32_t knowsZeros = 1;
-
-Id KernelLowering::getUnknownZero() {
-  return cached(unknownZero, [&] {
+Id KernelLowering::getUnknownZero(Trust trust) {
+  Id unknown = cached(unknownZero, [&] {
     Id isEmpty = emitBool(Op::OpIEqual, {getGridDim(0), getU32(0)});
-    Id unknown = select(getU32Type(), isEmpty, getU32(1), getU32(0));
-    return select(getU32Type(), b.getSpecBool(knowsZeros), getU32(0), unknown);
+    return select(getU32Type(), isEmpty, getU32(1), getU32(0));
   });
+  return cached(unknownZeros[uint32_t(trust)],
+                [&] { return select(getU32Type(), b.getSpecBool(uint32_t(trust)), getU32(0), unknown); });
 }
 
-Id KernelLowering::hide(Id value, Type type) {
-  Id zero = getUnknownZero();
+Id KernelLowering::hide(Id value, Type type, Trust trust) {
+  Id zero = getUnknownZero(trust);
   if (type.isF64()) {
     Id halves = toHalves(value), low = emitU32(Op::OpBitwiseOr, {getHalf(halves, 0), zero});
     return fromHalves(emit(Op::OpCompositeInsert, b.getVectorType(getU32Type(), 2), {low, halves, 0}), type);

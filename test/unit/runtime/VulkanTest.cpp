@@ -215,6 +215,18 @@ TEST(VulkanContextTest, ZerosAreTriedOut) {
     EXPECT_FALSE(*knows);
 }
 
+TEST(VulkanContextTest, HalvesAreTriedOut) {
+  auto opened = openDefault();
+  ASSERT_TRUE(opened);
+  VulkanContext &context = *opened;
+  ASSERT_TRUE(context.features.float16Int8.shaderFloat16);
+  auto rounds = tryHalves(context, "vulkan:0");
+  ASSERT_TRUE(rounds) << rounds.message();
+  EXPECT_EQ(context.roundsHalves("vulkan:0"), *rounds);
+  if (context.facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU)
+    EXPECT_TRUE(*rounds);
+}
+
 TEST(VulkanContextTest, CopiesToADiscreteDeviceAreStaged) {
   auto opened = openDefault(VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU);
   ASSERT_TRUE(opened);
