@@ -126,8 +126,9 @@ static Error collectDescriptors(const ELFFile &file, const ELFFile::Elf_Shdr &ta
   return Error::success();
 }
 
-/// Fills `names` with the kernels that a metadata note lists.
-static Error collectMetadata(const ELFFile &file, const ELFFile::Elf_Shdr &section, StringSet<> &names) {
+/// Fills `kernelBytes` with the kernels that a metadata note lists, and their bytes of shared memory.
+static Error collectMetadata(const ELFFile &file, const ELFFile::Elf_Shdr &section,
+                             StringMap<uint64_t> &kernelBytes) {
   Error error = Error::success();
   for (const ELFFile::Elf_Note &note : file.notes(section, error)) {
     if (note.getName() != "AMDGPU" || note.getType() != ELF::NT_AMDGPU_METADATA)
@@ -141,12 +142,12 @@ static Error collectMetadata(const ELFFile &file, const ELFFile::Elf_Shdr &secti
       continue;
     for (msgpack::DocNode &kernel : kernels->second.getArray())
       if (kernel.isMap())
-        names.insert(kernel.getMap()[".name"].toString());
+        kernelBytes[kernel.getMap()[".name"].toString()] = kernel.getMap()[".group_segment_fixed_size"].getUInt();
   }
   return error;
 }
 
-static Error compare(ArrayRef<std::string> kernels, const StringSet<> &found, const Twine &where) {
+template <typename Names> static Error compare(ArrayRef<std::string> kernels, const Names &found, const Twine &where) {
   for (const std::string &kernel : kernels)
     if (!found.contains(kernel))
       return createStringError("the backend dropped kernel '" + kernel + "': it is not in " + where);
@@ -163,7 +164,8 @@ Error checkAMDGCNCodeObject(StringRef elf, ArrayRef<std::string> kernels) {
   auto sections = file->sections();
   if (!sections)
     return sections.takeError();
-  StringSet<> descriptors, listed;
+  StringSet<> descriptors;
+  StringMap<uint64_t> listed;
   for (const ELFFile::Elf_Shdr &section : *sections) {
     if (section.sh_type == ELF::SHT_SYMTAB) {
       if (Error error = collectDescriptors(*file, section, descriptors))
@@ -176,6 +178,21 @@ Error checkAMDGCNCodeObject(StringRef elf, ArrayRef<std::string> kernels) {
   if (Error error = compare(kernels, descriptors, "the kernel descriptors of the code object"))
     return error;
   return compare(kernels, listed, "the metadata of the code object");
+}
+
+Expected<StringMap<uint64_t>> readAMDGCNSharedBytes(StringRef elf) {
+  Expected<ELFFile> file = ELFFile::create(elf);
+  if (!file)
+    return file.takeError();
+  auto sections = file->sections();
+  if (!sections)
+    return sections.takeError();
+  StringMap<uint64_t> bytes;
+  for (const ELFFile::Elf_Shdr &section : *sections)
+    if (section.sh_type == ELF::SHT_NOTE)
+      if (Error error = collectMetadata(*file, section, bytes))
+        return error;
+  return bytes;
 }
 
 Error checkAMDGCNAssembly(StringRef text, ArrayRef<std::string> kernels) {

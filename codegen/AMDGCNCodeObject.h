@@ -9,6 +9,7 @@
 #define QD_CODEGEN_AMDGCNCODEOBJECT_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include <string>
 
@@ -23,6 +24,9 @@ llvm::Error checkAMDGCNCodeObject(llvm::StringRef elf, llvm::ArrayRef<std::strin
 
 /// The same of assembly text.
 llvm::Error checkAMDGCNAssembly(llvm::StringRef text, llvm::ArrayRef<std::string> kernels);
+
+/// How many bytes of shared memory a block of each kernel takes. LLVM may have moved private arrays there.
+llvm::Expected<llvm::StringMap<uint64_t>> readAMDGCNSharedBytes(llvm::StringRef elf);
 
 } // namespace qd
 

@@ -2,6 +2,7 @@
 
 #include "compiler/Compilation.h"
 
+#include "codegen/AMDGCNCodeObject.h"
 #include "codegen/Codegen.h"
 #include "codegen/Interface.h"
 #include "codegen/cpu/CPU.h"
@@ -134,7 +135,17 @@ FailureOr<Variant> Compilation::describe(ModuleOp expanded, const Target &target
   variant.target = nameTarget(target);
   variant.kind = kind.str();
   // What the expansions add or remove (shared arrays, uses of a buffer's size) is part of the interface.
-  variant.interface = printInterface(describeKernels(expanded, target));
+  std::vector<KernelInterface> kernels = describeKernels(expanded, target);
+  if (kind == "hsaco") {
+    llvm::Expected<llvm::StringMap<uint64_t>> bytes = readAMDGCNSharedBytes(code);
+    if (!bytes) {
+      session.error("internal error: " + toString(bytes.takeError()));
+      return failure();
+    }
+    for (KernelInterface &kernel : kernels)
+      kernel.sharedBytes = std::max(kernel.sharedBytes, bytes->lookup(kernel.name) + kernel.dynamicSharedBytes);
+  }
+  variant.interface = printInterface(kernels);
   if (!options.statistics || !hasStats(target.getBackend()))
     return variant;
   bool isCounted = kind == "ptx" || kind == "spirv" || (kind == "asm" && target.getBackend() != Backend::SPIRV);

@@ -165,11 +165,9 @@ bool checkLayout(const Program &program, const CodeObject &code) {
   for (const qd::rt::Kernel &kernel : program.variant.interface.kernels) {
     const KernelCode *found = code.find(kernel.name);
     std::vector<Expected> expected = expectedArguments(kernel);
-    // LLVM leaves out arrays that nothing reads. What lanes exchange through shared memory, a word each, is not the
-    // interface's, nor are gaps before arrays.
-    uint64_t exchange = 4 * ((kernel.blockThreads() + 63) / 64 * 64) + 64;
+    // LLVM leaves out arrays that nothing reads.
     if (!found || found->lanes != kernel.subgroupSize || found->maxThreads != kernel.blockThreads() ||
-        found->ldsBytes + kernel.dynamicSharedBytes > kernel.sharedBytes + exchange)
+        found->ldsBytes + kernel.dynamicSharedBytes > kernel.sharedBytes)
       return misuse(invalidImage, "kernel '" + kernel.name + "' is not in the code object as its bundle says"), false;
     bool fits = found->arguments.size() == expected.size();
     uint64_t end = 0;
