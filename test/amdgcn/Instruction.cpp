@@ -239,7 +239,7 @@ bool parseModifier(const std::string &text, Instruction &made) {
   else if (key == "glc" || key == "sc0" || (key == "th" && value.find("RETURN") != std::string::npos))
     made.returnsOld = true;
   else if (key != "slc" && key != "dlc" && key != "sc1" && key != "nt" && key != "scope" && key != "th" &&
-           key != "nv" && key != "gds")
+           key != "nv" && key != "gds" && key != "offen")
     return false;
   return true;
 }

@@ -138,7 +138,8 @@ const Op *findOp(const std::string &name) {
 }
 
 void issue(Wave &wave, const Issue &what, bool &jumped) {
-  if (what.size() == 1 && (runScalar(wave, what[0], jumped) || runLanes(wave, what[0]) || runMemory(wave, what[0])))
+  if (what.size() == 1 && (runIndexed(wave, what[0]) || runScalar(wave, what[0], jumped) || runLanes(wave, what[0]) ||
+                           runMemory(wave, what[0])))
     return;
   if (!runVector(wave, what.data(), what.size()))
     wave.fail("no instruction is known by the name of '" + what[0].name + "'");

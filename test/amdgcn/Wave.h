@@ -71,6 +71,8 @@ struct Wave {
   std::vector<Word> vectors = std::vector<Word>(size_t(numRegisters) * 64);
   std::array<Word, numScalars> scalars{};
   bool condition = false, isConditionUnknown = true;
+  /// What of an operation counts its registers from M0, as gfx9's mode says it.
+  unsigned relative = 0;
   uint64_t pc = 0;
   bool isDone = false, isWaiting = false;
   /// The barrier that the wave has signalled at, in the group's count.
@@ -129,6 +131,7 @@ Value evaluate(Function function, const Value *sources, unsigned count, const Mo
                bool &isFlagUnknown);
 
 // What each file carries out. False where the instruction is none of its own.
+bool runIndexed(Wave &wave, const Instruction &what);
 bool runScalar(Wave &wave, const Instruction &what, bool &jumped);
 bool runLanes(Wave &wave, const Instruction &what);
 bool runVector(Wave &wave, const Instruction *pair, size_t count);

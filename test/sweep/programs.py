@@ -1,6 +1,6 @@
 """Random kernels: nested control flow that differs by lane, subgroup ops where all lanes meet or among those that are
-there, shared memory between barriers. What they must compute is what the interpreter computes at the same subgroup
-size.
+there, shared memory between barriers, private arrays. What they must compute is what the interpreter computes at the
+same subgroup size.
 """
 import numpy as np
 
@@ -16,8 +16,8 @@ COMPARE = ["eq", "ne", "slt", "sge", "ult", "ugt"]
 class Program:
     """Text under way. Values are names by type; a scope's values end with it."""
 
-    def __init__(self, rng, size, block):
-        self.rng, self.size, self.block = rng, size, block
+    def __init__(self, rng, size, block, private):
+        self.rng, self.size, self.block, self.private = rng, size, block, private
         self.lines, self.count, self.depth = [], 0, 1
         self.values = {"i32": ["%t", "%v", "%n"], "f32": ["%w"], "i1": []}
         self.uniform = ["%n", "%m"]  # i32, the same in the whole block
@@ -243,12 +243,17 @@ class Program:
         self.emit("qd.block.sync")
 
     def memory(self):
-        """The thread's own element, read and written."""
+        """The thread's own element or an element of its private array, read and written."""
+        place = "%y[%g]", "!qd.buffer<i32>"
         if self.rng.integers(0, 2):
-            self.new("i32", "qd.load %y[%g] : !qd.buffer<i32>")
+            number = self.value("i32") if self.rng.integers(0, 3) else self.pick(self.uniform)
+            at = self.new("i32", "arith.remui %s, %s : i32" % (number, self.constant(self.private)))
+            place = "%%p[%s]" % at, "!qd.private<%dxi32>" % self.private
+        if self.rng.integers(0, 2):
+            self.new("i32", "qd.load %s : %s" % place)
         else:
             predicate = " if " + self.condition() if self.rng.integers(0, 2) else ""
-            self.emit("qd.store %s, %%y[%%g]%s : !qd.buffer<i32>" % (self.value("i32"), predicate))
+            self.emit("qd.store %s, %s%s : %s" % (self.value("i32"), place[0], predicate, place[1]))
 
     def checksum(self):
         """Of all values at the end, and the thread's element; a NaN counts as 0, whichever it is."""
@@ -294,13 +299,21 @@ def make_case(number, size, seed):
     """A program without what it must compute; the block has whole subgroups or not, and several or one."""
     rng = np.random.default_rng([seed, number, size])
     block = int(rng.choice([size, 2 * size, size + 4, 64, 68, 96]))
-    program = Program(rng, size, block)
+    private = int(rng.choice([3, 8, 32, 40, 300]))
+    program = Program(rng, size, block, private)
     program.statements(int(rng.integers(8, 26)), True)
     name = "program_%d_%d_size%d" % (seed, number, size)
     result = program.checksum()
     text = """qd.kernel @{name}(%x: !qd.buffer<i32> readonly, %z: !qd.buffer<f32> readonly,
                          %n: i32, %m: i32, %y: !qd.buffer<i32>) block({block}) {{
   %s = qd.shared.alloc : !qd.shared<{block}xi32>
+  %p = qd.private.alloc : !qd.private<{private}xi32>
+  %p0 = arith.constant 0 : i32
+  %p1 = arith.constant 1 : i32
+  %pn = arith.constant {private} : i32
+  scf.for %pi = %p0 to %pn step %p1 : i32 {{
+    qd.store %pi, %p[%pi] : !qd.private<{private}xi32>
+  }}
   %t = qd.thread_index : i32
   %g = qd.global_thread_id x : i32
   %v = qd.load %x[%g] : !qd.buffer<i32>
@@ -309,7 +322,7 @@ def make_case(number, size, seed):
   qd.store {result}, %y[%g] : !qd.buffer<i32>
   qd.return
 }}
-""".format(name=name, block=block, body="\n".join(program.lines), result=result)
+""".format(name=name, block=block, private=private, body="\n".join(program.lines), result=result)
     inputs = [("x", "i32", scalars.randoms("i32", 2 * block, rng)),
               ("z", "f32", scalars.randoms("f32", 2 * block, rng))]
     given = [("n", "i32", int(rng.integers(-9, 100))), ("m", "i32", int(rng.integers(-9, 100)))]
