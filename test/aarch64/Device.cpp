@@ -9,6 +9,7 @@
 #include "compiler/qdc.h"
 #include "runtime/Interface.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -179,6 +180,36 @@ std::string place(uint64_t number, uint64_t x, uint64_t y) {
   return text("(", number % x, ", ", number / x % y, ", ", number / x / y, ")");
 }
 
+/// Finds the memory that each buffer lies in, and returns where on the host what belongs to an argument is.
+std::vector<char *> findMemory(std::vector<::Argument> &arguments, const qdcHostArg *args) {
+  std::vector<char *> begins(arguments.size());
+  auto end = [&](size_t i) { return begins[i] + arguments[i].bytes; };
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    begins[i] = static_cast<char *>(arguments[i].isBuffer ? args[i].data : nullptr);
+    arguments[i].owner = i;
+  }
+  auto owns = [&](size_t i) { return arguments[i].isBuffer && arguments[i].bytes && arguments[i].owner == i; };
+  for (bool isChanged = true; isChanged;) {
+    isChanged = false;
+    for (size_t i = 0; i < arguments.size(); ++i)
+      for (size_t k = i + 1; k < arguments.size(); ++k) {
+        if (!owns(i) || !owns(k) || begins[i] >= end(k) || begins[k] >= end(i))
+          continue;
+        char *last = std::max(end(i), end(k));
+        begins[i] = std::min(begins[i], begins[k]);
+        arguments[i].bytes = static_cast<uint64_t>(last - begins[i]);
+        for (::Argument &argument : arguments)
+          if (argument.owner == k)
+            argument.owner = i;
+        isChanged = true;
+      }
+  }
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].isBuffer)
+      arguments[i].offset = static_cast<uint64_t>(static_cast<char *>(args[i].data) - begins[arguments[i].owner]);
+  return begins;
+}
+
 Error launch(Module &module, const std::string &name, const uint32_t grid[3], const qdcHostArg *args) {
   std::lock_guard<std::mutex> lock(module.mutex);
   if (!module.program || !module.program->isRunning)
@@ -201,19 +232,21 @@ Error launch(Module &module, const std::string &name, const uint32_t grid[3], co
     }
     arguments.push_back(argument);
   }
+  std::vector<char *> memory = findMemory(arguments, args);
+  auto ownsMemory = [&](size_t i) { return arguments[i].isBuffer && arguments[i].owner == i; };
   program.put(&request, sizeof request);
   program.put(arguments.data(), arguments.size() * sizeof(::Argument));
   for (size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].isBuffer)
-      program.put(args[i].data, arguments[i].bytes);
+    if (ownsMemory(i))
+      program.put(memory[i], arguments[i].bytes);
 
   Reply reply = {};
   program.get(&reply, sizeof reply);
   std::string message(program.isRunning ? reply.messageBytes : 0, ' ');
   program.get(message.data(), message.size());
   for (size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].isBuffer)
-      program.get(args[i].data, arguments[i].bytes);
+    if (ownsMemory(i))
+      program.get(memory[i], arguments[i].bytes);
   if (!program.isRunning)
     return fail("the launcher has ended");
   switch (reply.outcome) {

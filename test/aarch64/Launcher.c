@@ -230,12 +230,15 @@ void _start(void) {
     // The launch record: the grid, a pointer to reports, which are not used here, and 32 bytes an argument.
     uint64_t *record = allocate(32 + request.numArguments * 32ul, 0);
     memcpy(record, request.grid, sizeof request.grid);
+    char **memory = allocate(request.numArguments * sizeof(char *), 0);
     for (uint32_t i = 0; i < request.numArguments; ++i) {
       struct Argument *argument = &arguments[i];
-      if (argument->isBuffer) {
-        argument->slots[0] = (uint64_t)allocate(argument->bytes, 1);
-        receive((void *)argument->slots[0], argument->bytes);
+      if (argument->isBuffer && argument->owner == i) {
+        memory[i] = allocate(argument->bytes, 1);
+        receive(memory[i], argument->bytes);
       }
+      if (argument->isBuffer)
+        argument->slots[0] = (uint64_t)(memory[argument->owner] + argument->offset);
       memcpy(&record[4 + 4 * i], argument->slots, sizeof argument->slots);
     }
     memset(launch, 0, sizeof(*launch));
@@ -247,10 +250,11 @@ void _start(void) {
     answer(reply, sizeof(*reply));
     answer(launch->message, reply->messageBytes);
     for (uint32_t i = 0; i < request.numArguments; ++i)
-      if (arguments[i].isBuffer) {
-        answer((void *)arguments[i].slots[0], arguments[i].bytes);
-        call(sysUnmap, (long)arguments[i].slots[0], (long)(arguments[i].bytes ? arguments[i].bytes : 1), 0, 0, 0, 0);
+      if (memory[i]) {
+        answer(memory[i], arguments[i].bytes);
+        call(sysUnmap, (long)memory[i], (long)(arguments[i].bytes ? arguments[i].bytes : 1), 0, 0, 0, 0);
       }
+    call(sysUnmap, (long)memory, (long)(request.numArguments * sizeof(char *)), 0, 0, 0, 0);
     call(sysUnmap, (long)record, 32 + request.numArguments * 32l, 0, 0, 0, 0);
     call(sysUnmap, (long)arguments, (long)(request.numArguments * sizeof(struct Argument)), 0, 0, 0, 0);
   }

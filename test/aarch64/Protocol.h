@@ -1,6 +1,6 @@
 /* What the device (Device.cpp) and the launcher (Launcher.c) say to each other, both little-endian: a Request, an
- * Argument for each of the kernel's, and the contents of its buffers; back come a Reply, its message and the buffers'
- * contents. */
+ * Argument for each of the kernel's, and the contents of their memory; back come a Reply, its message and these
+ * contents. Buffers that overlap lie in one piece of memory, which belongs to the first of them. */
 #ifndef QD_TEST_AARCH64_PROTOCOL_H
 #define QD_TEST_AARCH64_PROTOCOL_H
 
@@ -16,8 +16,9 @@ struct Request {
 
 struct Argument {
   uint64_t slots[4]; /* as in a launch record: a scalar's bits, or a place for the address, and extents */
-  uint64_t bytes;    /* of a buffer */
+  uint64_t bytes;    /* of the memory that belongs to it */
   uint64_t isBuffer;
+  uint64_t owner, offset; /* of a buffer: to which argument its memory belongs, and where it begins there */
 };
 
 enum Outcome { Finished, AssertFailed, SomeBlocksEnded, Died };
