@@ -27,7 +27,7 @@ static bool resize(Session &session, ModuleOp module, StringRef request, SmallVe
   auto [name, size] = request.split('=');
   SmallVector<int32_t> extents = parseExtents(size);
   if (name.empty() || extents.empty()) {
-    session.error("block size '" + request + "' is not of the form NAME=X, NAME=XxY or NAME=XxYxZ");
+    session.error("block size '" + request + "' is not of the form NAME=X, NAME=XxY or NAME=XxYxZ, each from 1");
     return false;
   }
   for (KernelOp kernel : module.getOps<KernelOp>()) {

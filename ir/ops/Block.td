@@ -197,8 +197,10 @@ def QD_BlockRadixSortOp : QD_BlockOp<"radix_sort", [AttrSizedOperandSegments]> {
     Each thread gives one or several keys and as many values or none; keys are of one type, values of another.
     Afterwards thread 0 holds the first keys of the sorted order, thread 1 the next, and so on. The sort looks at
     bits from `begin` to `end` of the key (all where they are not given) and keeps the order thread, then operand
-    among equal keys. For `descending`, `unsigned` and the order of floats see `subgroup.bitonic_sort`; bits are those
-    of the key's place in that order.
+    among equal keys. For `descending`, `unsigned` and the order of floats see `subgroup.bitonic_sort`. Bits are those
+    of the key's place in the ascending order, counted from 0: of an unsigned key its own, of a signed one with the
+    highest flipped. With m as the bits of a float's magnitude and inf as those of infinity, the place is m + inf + 1
+    for positive floats and inf - m for negative ones.
 
     ```mlir
     %a, %b = qd.block.radix_sort unsigned (%k0, %k1) : i32

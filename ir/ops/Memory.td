@@ -41,8 +41,9 @@ def QD_LoadOp : QD_Op<"load", [AttrSizedOperandSegments]> {
     Subscripts are signed, of type i32 unless `: i64` follows them; integer literals may stand for constant
     subscripts. A buffer of two dimensions takes two, and so on.
 
-    From an array of scalars a vector is read by giving its type: its scalars are the one at the subscripts and the
-    next ones of the last dimension, which all must exist. An array of vectors is subscripted by vectors.
+    From an array of scalars a vector of at most 16 bytes is read by giving its type: its scalars are the one at the
+    subscripts and the next ones of the last dimension, which all must exist. An array of vectors is subscripted by
+    vectors.
 
     `align(n)`, n a power of two up to 16, promises that the address is a multiple of n bytes. Without it only the
     alignment of a scalar is taken for granted, and what array and subscripts tell; with that of a whole vector, GPUs
