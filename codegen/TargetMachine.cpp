@@ -5,7 +5,7 @@
 #include "codegen/AMDGCN.h"
 #include "codegen/AMDGCNLiterals.h"
 #include "codegen/AMDGCNPasses.h"
-#include "codegen/X86MaskReads.h"
+#include "codegen/X86Passes.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/CodeGen/CodeGenTargetMachineImpl.h"

@@ -13,16 +13,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/X86MaskReads.h"
+#include "codegen/X86Passes.h"
 
 #include "codegen/MachinePass.h"
 
 #include "llvm/CodeGen/MachineInstrBuilder.h"
-#include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetInstrInfo.h"
-#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
-#include <mutex>
 
 using namespace llvm;
 
@@ -74,10 +71,9 @@ bool KeepMasks::runOnMachineFunction(MachineFunction &function) {
 }
 } // namespace
 
-void addX86MachinePasses(TargetPassConfig &config) {
-  static std::once_flag once;
-  std::call_once(once, [] { registerMachinePass<KeepMasks>("AVX-512 masks that are read again", "qd-keep-masks"); });
-  config.insertPass(&PatchableFunctionID, &KeepMasks::ID);
+char &registerKeepMasks() {
+  registerMachinePass<KeepMasks>("AVX-512 masks that are read again", "qd-keep-masks");
+  return KeepMasks::ID;
 }
 
 } // namespace qd

@@ -2,6 +2,9 @@
 
 #include "Differential.h"
 
+#include <map>
+#include <regex>
+
 using namespace qd;
 using namespace qd::test;
 
@@ -170,5 +173,67 @@ TEST(Haswell, CodeStaysInRegisters) {
     EXPECT_NE(text.find("vperm"), std::string::npos) << text;
     EXPECT_EQ(text.find("gather"), std::string::npos) << text;
     EXPECT_EQ(text.find("vpinsr"), std::string::npos) << text;
+  }
+}
+
+/// Loads and stores of vectors stand at rising addresses, also where loads are part of additions and a vector takes
+/// several registers. LLVM schedules anew for Zen 5 behind register allocation.
+TEST(Processors, AccessesRise) {
+  std::string text = R"(
+    qd.kernel @k(%x: !qd.buffer<f32> readonly noalias, %o: !qd.buffer<f32> noalias) block(32) {
+      %width = arith.constant 256 : i32
+      %block = qd.block_id x : i32
+      %thread = qd.thread_index : i32
+      %start = arith.muli %block, %width : i32
+      %i0 = arith.addi %start, %thread : i32
+      %v0 = qd.load %x[%i0] : !qd.buffer<f32>)";
+  for (int part = 1; part < 8; ++part)
+    text += fill(R"(
+      %c{n} = arith.constant {offset} : i32
+      %i{n} = arith.addi %i0, %c{n} : i32
+      %v{n} = qd.load %x[%i{n}] : !qd.buffer<f32>)",
+                 {{"n", std::to_string(part)}, {"offset", std::to_string(32 * part)}});
+  text += R"(
+      %s0 = arith.addf %v0, %v1 : f32
+      %s1 = arith.addf %v2, %v3 : f32
+      %s2 = arith.addf %v4, %v5 : f32
+      %s3 = arith.addf %v6, %v7 : f32
+      %t0 = arith.addf %s0, %s1 : f32
+      %t1 = arith.addf %s2, %s3 : f32
+      %sum = arith.addf %t0, %t1 : f32)";
+  std::string sums = text + R"(
+      qd.store %sum, %o[%thread] : !qd.buffer<f32>
+      qd.return
+    })";
+  std::string quotients = text;
+  for (int part = 0; part < 8; ++part)
+    quotients += fill(R"(
+      %q{n} = arith.divf %v{n}, %sum : f32
+      qd.store %q{n}, %o[%i{n}] : !qd.buffer<f32>)", {{"n", std::to_string(part)}});
+  quotients += R"(
+      qd.return
+    })";
+  struct Case {
+    std::string text;
+    const char *cpu;
+    unsigned accesses; ///< of 32 or 64 bytes
+  };
+  for (const Case &test : {Case{sums, "haswell", 36}, {sums, "znver5", 18}, {quotients, "znver5", 32}}) {
+    Module module(test.text);
+    std::string text = module.emitText(32, CPUText::Assembly, 2, test.cpu);
+    std::map<std::string, int> last; // offset by registers
+    unsigned accesses = 0;
+    std::regex access(R"(\t(-?\d*)(\(%\w+(,%\w+,4)?\)), %[yz]mm|%[yz]mm\d+, (-?\d*)(\(%\w+(,%\w+,4)?\)))");
+    for (std::sregex_iterator at(text.begin(), text.end(), access), end; at != end; ++at) {
+      bool isStore = (*at)[5].matched;
+      std::string offset = (*at)[isStore ? 4 : 1];
+      int bytes = offset.empty() ? 0 : std::stoi(offset);
+      std::string registers = (*at)[isStore ? 5 : 2];
+      auto [before, isFirst] = last.try_emplace((isStore ? "store " : "load ") + registers, bytes);
+      EXPECT_TRUE(isFirst || bytes > before->second) << test.cpu << ": " << at->str() << "\n" << text;
+      before->second = bytes;
+      ++accesses;
+    }
+    EXPECT_EQ(accesses, test.accesses) << test.cpu << "\n" << text;
   }
 }
