@@ -83,6 +83,23 @@ LogicalResult KernelEmitter::emit() {
     frame.block[dim] = ids[dim] = b.CreatePHI(i32, 2, "block_id");
     ids[dim]->addIncoming(first[dim], entry);
   }
+  llvm::Value *next = nullptr, *following[3];
+  auto count = [&] {
+    next = b.CreateNUWAdd(number, b.getInt64(1));
+    llvm::Value *zero = b.getInt32(0), *one = b.getInt32(1);
+    llvm::Value *x = b.CreateAdd(ids[0], one);
+    llvm::Value *endsRow = b.CreateICmpEQ(x, frame.grid[0]);
+    llvm::Value *y = b.CreateAdd(ids[1], b.CreateZExt(endsRow, i32));
+    llvm::Value *endsPlane = b.CreateICmpEQ(y, frame.grid[1]);
+    following[0] = b.CreateSelect(endsRow, zero, x);
+    following[1] = b.CreateSelect(endsPlane, zero, y);
+    following[2] = b.CreateAdd(ids[2], b.CreateZExt(endsPlane, i32));
+  };
+  // A block with barriers reads at once. With its number counted first, the next one's addresses are known when the
+  // processor gets there, and its loads start in order. Others gain nothing.
+  bool countsFirst = segments.hasBarriers();
+  if (countsFirst)
+    count();
   if (cooperates) {
     worker = b.CreateLoad(b.getPtrTy(), b.CreateGEP(b.getPtrTy(), worker, number));
     frame.shared = b.CreateLoad(b.getPtrTy(), worker, "shared");
@@ -92,14 +109,8 @@ LogicalResult KernelEmitter::emit() {
     return failure();
   frame = outer;
 
-  llvm::Value *next = b.CreateNUWAdd(number, b.getInt64(1));
-  llvm::Value *zero = b.getInt32(0), *one = b.getInt32(1);
-  llvm::Value *x = b.CreateAdd(ids[0], one);
-  llvm::Value *endsRow = b.CreateICmpEQ(x, frame.grid[0]);
-  llvm::Value *y = b.CreateAdd(ids[1], b.CreateZExt(endsRow, i32));
-  llvm::Value *endsPlane = b.CreateICmpEQ(y, frame.grid[1]);
-  llvm::Value *z = b.CreateAdd(ids[2], b.CreateZExt(endsPlane, i32));
-  llvm::Value *following[] = {b.CreateSelect(endsRow, zero, x), b.CreateSelect(endsPlane, zero, y), z};
+  if (!countsFirst)
+    count();
   for (unsigned dim = 0; dim < 3; ++dim)
     ids[dim]->addIncoming(following[dim], b.GetInsertBlock());
   number->addIncoming(next, b.GetInsertBlock());
