@@ -5,6 +5,7 @@
 #include "codegen/AMDGCN.h"
 #include "codegen/AMDGCNLiterals.h"
 #include "codegen/AMDGCNPasses.h"
+#include "codegen/LargeFunctions.h"
 #include "codegen/X86Passes.h"
 
 #include "llvm/ADT/SmallString.h"
@@ -103,6 +104,10 @@ static bool addCodeGenPasses(TargetMachine &machine, legacy::PassManagerBase &pa
     addAMDGCNMachinePasses(*config);
   if (machine.getTargetTriple().isX86())
     addX86MachinePasses(*config);
+  cutLargeBlocks(*config);
+  // On AMD's chips scheduling hides what memory takes, and keeps values in registers.
+  if (machine.getOptLevel() == CodeGenOptLevel::Less && !machine.getTargetTriple().isAMDGCN())
+    config->disablePass(&MachineSchedulerID);
   if (config->addISelPasses())
     return false;
   config->addMachinePasses();
@@ -133,6 +138,7 @@ Expected<std::string> runCodeGenerator(Module &module, TargetMachine &machine, C
 
   SmallString<0> output;
   raw_svector_ostream stream(output);
+  LargeFunctions large(module);
   legacy::PassManager passes;
   bool unsupported = !addCodeGenPasses(machine, passes, stream, fileType);
   if (!unsupported)

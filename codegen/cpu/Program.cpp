@@ -45,7 +45,7 @@ struct KernelFacts {
 };
 } // namespace
 
-/// Emits and verifies one kernel.
+/// Emits one kernel.
 static LogicalResult emitKernel(KernelOp kernel, const Target &target, const cpu::Processor &processor,
                                 unsigned optLevel, llvm::Module &module, KernelFacts &facts) {
   if (failed(checkParameters(kernel, describeKernel(kernel, target), target)))
@@ -63,10 +63,14 @@ static LogicalResult emitKernel(KernelOp kernel, const Target &target, const cpu
   facts.stateOffset = emitter.getStateOffset();
   llvm::copy(emitter.getNarrowDims(), facts.narrowDims.begin());
   facts.block = {unsigned(kernel.getBlockDim(0)), unsigned(kernel.getBlockDim(1)), unsigned(kernel.getBlockDim(2))};
+  return success();
+}
+
+static LogicalResult verify(Operation *op, const llvm::Module &module) {
   std::string problem;
   llvm::raw_string_ostream stream(problem);
   if (llvm::verifyModule(module, &stream))
-    return kernel.emitError() << "internal error: invalid LLVM IR for cpu: " << problem;
+    return op->emitError() << "internal error: invalid LLVM IR for cpu: " << problem;
   return success();
 }
 
@@ -104,6 +108,8 @@ FailureOr<std::string> emitCPUText(ModuleOp module, const Target &target, const 
     addFacts(kernel, target, facts, code);
     hasCoroutines |= facts.hasCoroutines;
   }
+  if (failed(verify(module, code)))
+    return failure();
   cpu::optimise(code, *processor, options.optLevel, hasCoroutines);
 
   if (form == CPUText::LLVM) {
@@ -277,7 +283,8 @@ LogicalResult CPUProgram::build(ModuleOp module, const Target &target) {
     Kernel &kernel = kernels[op.getSymName()];
     kernel.context = std::make_unique<llvm::LLVMContext>();
     kernel.module = std::make_unique<llvm::Module>(op.getSymName(), *kernel.context);
-    if (failed(emitKernel(op, target, processor, options.optLevel, *kernel.module, kernel.facts)))
+    if (failed(emitKernel(op, target, processor, options.optLevel, *kernel.module, kernel.facts)) ||
+        failed(verify(op, *kernel.module)))
       return failure();
     kernel.subgroups = llvm::divideCeil(op.getNumThreads(), target.subgroupSize);
     for (Type type : op.getBodyBlock().getArgumentTypes())

@@ -18,35 +18,32 @@ static bool holdsBarrier(Operation &op) {
              .wasInterrupted();
 }
 
-/// Whether all threads of the block have the same value: it follows from what they share, memory at one place included.
-static bool isOfBlock(Value value, unsigned depth = 0) {
-  constexpr unsigned maxDepth = 32;
-  if (depth > maxDepth)
-    return false;
-  auto areOfBlock = [&](ValueRange values) {
-    return llvm::all_of(values, [&](Value operand) { return isOfBlock(operand, depth + 1); });
-  };
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    Operation *parent = argument.getOwner()->getParentOp();
-    auto loop = dyn_cast<scf::ForOp>(parent);
-    return isa<KernelOp>(parent) ||
-           (loop && value == loop.getInductionVar() && areOfBlock({loop.getLowerBound(), loop.getStep()}));
-  }
-  Operation *op = value.getDefiningOp();
-  if (isa<BlockIdOp, BlockDimOp, GridDimOp, SizeOp, SharedAllocOp, ConstantGetOp>(op))
-    return true;
-  if (auto load = dyn_cast<LoadOp>(op))
-    return !load.getIsVolatile() && !isa<PrivateType>(load.getArray().getType()) && areOfBlock(load->getOperands());
-  return isElementwise(op->getName()) && areOfBlock(op->getOperands());
+/// Finds the values that all threads of the block have alike: they follow from what the threads share, memory at one
+/// place included.
+void Segments::findShared(KernelOp kernel) {
+  auto areShared = [&](ValueRange values) { return llvm::all_of(values, [&](Value v) { return isShared(v); }); };
+  shared.insert_range(kernel.getBodyBlock().getArguments());
+  kernel.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      if (areShared({loop.getLowerBound(), loop.getStep()}))
+        shared.insert(loop.getInductionVar());
+      return;
+    }
+    auto load = dyn_cast<LoadOp>(op);
+    bool isRead = load && !load.getIsVolatile() && !isa<PrivateType>(load.getArray().getType());
+    if (isa<BlockIdOp, BlockDimOp, GridDimOp, SizeOp, SharedAllocOp, ConstantGetOp>(op) ||
+        ((isRead || isElementwise(op->getName())) && areShared(op->getOperands())))
+      shared.insert_range(op->getResults());
+  });
 }
 
 /// Whether a block can enter the op, and what in it holds barriers, as a whole.
-static bool canEnter(Operation &op) {
+bool Segments::canEnter(Operation &op) const {
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
-    if (!isOfBlock(branch.getCondition()))
+    if (!isShared(branch.getCondition()))
       return false;
   } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    if (!isOfBlock(loop.getLowerBound()) || !isOfBlock(loop.getUpperBound()) || !isOfBlock(loop.getStep()))
+    if (!isShared(loop.getLowerBound()) || !isShared(loop.getUpperBound()) || !isShared(loop.getStep()))
       return false;
   } else {
     return false;
@@ -129,10 +126,13 @@ void Segments::collect(Block &block) {
 /// Finds what the segments need of each other.
 void Segments::connect() {
   llvm::DenseSet<Operation *> repeatable;
+  llvm::DenseMap<Operation *, unsigned> places;
   for (Segment &segment : segments)
-    for (Operation *op : segment.ops)
+    for (Operation *op : segment.ops) {
+      places[op] = places.size();
       if (isRepeatable(*op, repeatable))
         repeatable.insert(op);
+    }
 
   llvm::SetVector<Value> allKept;
   for (auto [number, segment] : llvm::enumerate(segments)) {
@@ -165,10 +165,8 @@ void Segments::connect() {
       else
         op->walk(readOperands);
     }
-    for (const Segment &other : segments)
-      for (Operation *op : other.ops)
-        if (again.contains(op))
-          segment.again.push_back(op);
+    llvm::append_range(segment.again, again);
+    llvm::sort(segment.again, [&](Operation *a, Operation *b) { return places.lookup(a) < places.lookup(b); });
     llvm::append_range(segment.kept, read);
     allKept.insert(read.begin(), read.end());
   }
@@ -177,6 +175,7 @@ void Segments::connect() {
 
 Segments::Segments(KernelOp kernel, const LaneAnalysis &analysis, bool split) : analysis(analysis) {
   Block &body = kernel.getBodyBlock();
+  findShared(kernel);
   for (Operation &op : body)
     splits &= !holdsBarrier(op) || canEnter(op);
   if (split && splits) {

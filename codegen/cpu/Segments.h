@@ -61,7 +61,11 @@ private:
   llvm::DenseSet<mlir::Operation *> entered;
   llvm::DenseMap<mlir::Operation *, unsigned> home;
   llvm::SmallVector<mlir::Value> kept;
+  llvm::DenseSet<mlir::Value> shared; ///< that all threads of the block have alike
 
+  void findShared(KernelOp kernel);
+  bool isShared(mlir::Value value) const { return shared.contains(value); }
+  bool canEnter(mlir::Operation &op) const;
   bool walksTogether(mlir::Operation &op) const;
   void collect(mlir::Block &block);
   void connect();

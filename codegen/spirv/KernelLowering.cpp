@@ -85,14 +85,18 @@ void KernelLowering::declareSharedArrays() {
     SharedAllocOp first = piece.arrays.front();
     Type element = first.getType().getElementType();
     bool is64Bit = element.getIntOrFloatBitWidth() == 64;
-    Id type = isArrayOfWords(first, target) ? b.getIntType(is64Bit ? 64 : 32) : getType(element);
+    bool isWords = qd::isArrayOfWords(first, target);
+    Id type = isWords ? b.getIntType(is64Bit ? 64 : 32) : getType(element);
     int64_t elements = 0;
     for (SharedAllocOp alloc : piece.arrays)
       elements = std::max(elements, alloc.getType().getNumElements());
     Id variable = b.createVariable(StorageClass::Workgroup, b.getArrayType(type, elements));
     sharedVariables.push_back(variable);
-    for (SharedAllocOp alloc : piece.arrays)
+    for (SharedAllocOp alloc : piece.arrays) {
       set(alloc, variable);
+      if (isWords)
+        arraysOfWords.insert(alloc);
+    }
   }
 }
 

@@ -143,6 +143,8 @@ public:
 
   /// The variable of a buffer argument, or of a shared array.
   Id getArray(mlir::Value array) const { return get(array); }
+  /// Whether each element of a shared array takes a word.
+  bool isArrayOfWords(mlir::Value array) const { return arraysOfWords.contains(array); }
   /// The variable that shows a buffer with atomic accesses as words.
   Id getWords(mlir::Value buffer) const { return words.lookup(buffer); }
   /// The variable of a table.
@@ -175,6 +177,7 @@ private:
   KernelInterface interface;
   Id function = 0;
   llvm::DenseMap<mlir::Value, Id> ids, words;
+  llvm::DenseSet<mlir::Value> arraysOfWords;
   llvm::DenseMap<mlir::Operation *, Id> tables;
   llvm::SmallVector<Id> interfaceVariables, sharedVariables;
   llvm::DenseMap<unsigned, Id> inputs; ///< by BuiltIn, and by BuiltIn and dimension

@@ -12,7 +12,7 @@ ArrayInfo::ArrayInfo(KernelLowering &l, Value array) : variable(l.getArray(array
     storage = StorageClass::Workgroup;
     element = shared.getElementType();
     shape = shared.getShape();
-    isWords = element.isInteger(1) || hasAtomicAccesses(array);
+    isWords = l.isArrayOfWords(array);
   } else if (!isa<BufferType>(array.getType())) {
     storage = isa<PrivateType>(array.getType()) ? StorageClass::Function : StorageClass::Private;
     element = getElementType(array.getType());
