@@ -18,6 +18,8 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/SeparateConstOffsetFromGEP.h"
 
 using namespace mlir;
 
@@ -59,6 +61,12 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
                                                        llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
   llvm::FunctionPassManager passes =
       builder.buildFunctionSimplificationPipeline(levels[optLevel], llvm::ThinOrFullLTOPhase::None);
+  // LLVM's code generator does so from level 2 on. Without, each access keeps an address in two registers, and more of
+  // them than a chip has take the allocator minutes.
+  if (optLevel == 1 && machine.getTargetTriple().isAMDGCN()) {
+    passes.addPass(llvm::SeparateConstOffsetFromGEPPass());
+    passes.addPass(llvm::EarlyCSEPass());
+  }
   for (llvm::Function &function : module)
     if (!function.isDeclaration()) {
       passes.run(function, functions);

@@ -29,20 +29,26 @@ namespace qd {
 // Functions
 //===----------------------------------------------------------------------===//
 
-/// Instructions of LLVM IR in a function that is not large.
-static constexpr unsigned maxFunction = 4096;
+/// Instructions of LLVM IR in a function that is not large, and in one of which loops are optimised.
+static constexpr unsigned maxFunction = 4096, maxWithLoops = 16384;
 
 LargeFunctions::LargeFunctions(Module &module)
     : context(module.getContext()), previous(context.getOptPassGate()) {
-  for (Function &function : module)
-    if (function.getInstructionCount() > maxFunction)
+  for (Function &function : module) {
+    unsigned size = function.getInstructionCount();
+    if (size > maxFunction)
       large.insert(("function (" + function.getName() + ")").str());
+    leavesLoops |= size > maxWithLoops;
+  }
   context.setOptPassGate(*this);
 }
 
 LargeFunctions::~LargeFunctions() { context.setOptPassGate(previous); }
 
 bool LargeFunctions::shouldRunPass(StringRef pass, StringRef description) const {
+  // Which function a loop is of is not said.
+  if (pass == "Loop Strength Reduction")
+    return !leavesLoops;
   bool isSlow = pass == "slsr" || pass == "nary-reassociate";
   return !isSlow || !large.contains(description);
 }

@@ -1,7 +1,7 @@
 //===- LargeFunctions.h - bounds on the time of LLVM's passes ---------------------------------------===//
 //
-// Purpose: some of LLVM's passes take time by the square of a function's or a block's size, which nobody waits for. They
-// are left out of large functions, or see large blocks in pieces. Other functions are as without.
+// Purpose: some of LLVM's passes take time by the square of a function's or a block's size. They are left out of large
+// functions, or see large blocks in pieces. Other functions are as without.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@ class TargetPassConfig;
 
 namespace qd {
 
-/// While it lives, passes over the module's LLVM IR that compare each expression with all others leave large functions as
-/// they are.
+/// While it lives, passes over the module's LLVM IR that compare each expression with all others, or look for each loop
+/// at all code in front of it, leave large functions as they are.
 class LargeFunctions : public llvm::OptPassGate {
 public:
   explicit LargeFunctions(llvm::Module &module);
@@ -33,6 +33,7 @@ private:
   llvm::LLVMContext &context;
   llvm::OptPassGate &previous;
   llvm::StringSet<> large; ///< as LLVM describes them
+  bool leavesLoops = false;
 };
 
 /// Lets the schedulers of machine code see large blocks in pieces: they compare each access of memory with all others.

@@ -81,6 +81,25 @@ TEST(Code, BarriersInCommonControlFlowNeedNoCoroutine) {
   EXPECT_TRUE(contains(doubtful.emitText(16, CPUText::LLVM), "k.subgroup.resume"));
 }
 
+/// Each value is twice the one before: there are 2^length ways to the condition.
+TEST(Code, LongConditionsInCommonNeedNoCoroutine) {
+  for (unsigned length : {30, 60}) {
+    std::string chain = "%v0 = qd.block_id x : i32\n";
+    for (unsigned i = 0; i < length; ++i) {
+      std::string from = "%v" + std::to_string(i);
+      chain += "%v" + std::to_string(i + 1) + " = arith.addi " + from + ", " + from + " : i32\n";
+    }
+    Module module("qd.kernel @k(%x: !qd.buffer<i32>) block(256) {\n" + chain + "%p = arith.cmpi slt, %v" +
+                  std::to_string(length) + R"(, %v0 : i32
+      scf.if %p {
+        qd.block.sync
+      }
+      qd.return
+    })");
+    EXPECT_FALSE(contains(module.emitText(16, CPUText::LLVM), "k.subgroup.resume")) << length;
+  }
+}
+
 TEST(Code, PrintsAssembly) {
   Module module("qd.kernel @k(%x: !qd.buffer<f32>) block(64) {\n  qd.return\n}");
   EXPECT_TRUE(contains(module.emitText(32, CPUText::Assembly), "kernel.k:"));
