@@ -11,14 +11,18 @@
 
 #include "codegen/MachinePass.h"
 
+#include "llvm/CodeGen/LiveInterval.h"
 #include "llvm/CodeGen/MachineInstrBuilder.h"
 #include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/RegAllocEvictionAdvisor.h"
+#include "llvm/CodeGen/RegisterClassInfo.h"
 #include "llvm/CodeGen/TargetInstrInfo.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCContext.h"
+#include <memory>
 #include <mutex>
 
 using namespace llvm;
@@ -136,5 +140,58 @@ void cutLargeBlocks(TargetPassConfig &config) {
   config.insertPass(&ProcessImplicitDefsID, &CutBlocks::ID);
   config.insertPass(&PatchableFunctionID, &JoinBlocks::ID);
 }
+
+//===----------------------------------------------------------------------===//
+// Register allocation
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// LLVM's advisor, while it is not asked too often. Values that can be spilled are then, rather than evict others.
+class BoundedAdvisor : public RegAllocEvictionAdvisor {
+public:
+  BoundedAdvisor(const MachineFunction &function, const RAGreedy &allocator)
+      : RegAllocEvictionAdvisor(function, allocator),
+        advisor(std::make_unique<DefaultEvictionAdvisor>(function, allocator)) {}
+
+  MCRegister tryFindEvictionCandidate(const LiveInterval &value, const AllocationOrder &order, uint8_t costLimit,
+                                      const SmallVirtRegSet &fixed) const override {
+    // It asks for each register what holds it, and whether any other register could.
+    uint64_t registers = RegClassInfo.getNumAllocatableRegs(MRI->getRegClass(value.reg()));
+    asked += registers * registers;
+    if (asked > maxAsked && value.isSpillable())
+      return MCRegister();
+    return advisor->tryFindEvictionCandidate(value, order, costLimit, fixed);
+  }
+  bool canEvictHintInterference(const LiveInterval &value, MCRegister hint,
+                                const SmallVirtRegSet &fixed) const override {
+    return advisor->canEvictHintInterference(value, hint, fixed);
+  }
+
+private:
+  static constexpr uint64_t maxAsked = 1 << 25;
+
+  std::unique_ptr<RegAllocEvictionAdvisor> advisor;
+  mutable uint64_t asked = 0;
+};
+
+class BoundedProvider : public RegAllocEvictionAdvisorProvider {
+public:
+  using RegAllocEvictionAdvisorProvider::RegAllocEvictionAdvisorProvider;
+
+  std::unique_ptr<RegAllocEvictionAdvisor> getAdvisor(const MachineFunction &function, const RAGreedy &allocator,
+                                                      MachineBlockFrequencyInfo *, MachineLoopInfo *) override {
+    return std::make_unique<BoundedAdvisor>(function, allocator);
+  }
+};
+
+class BoundedAnalysis : public RegAllocEvictionAdvisorAnalysisLegacy {
+public:
+  explicit BoundedAnalysis(LLVMContext &context) : RegAllocEvictionAdvisorAnalysisLegacy(AdvisorMode::Default) {
+    Provider = std::make_unique<BoundedProvider>(RegAllocEvictionAdvisorProvider::AdvisorMode::Default, context);
+  }
+};
+} // namespace
+
+Pass *createBoundedEviction(LLVMContext &context) { return new BoundedAnalysis(context); }
 
 } // namespace qd

@@ -14,6 +14,7 @@
 namespace llvm {
 class LLVMContext;
 class Module;
+class Pass;
 class TargetPassConfig;
 } // namespace llvm
 
@@ -38,6 +39,9 @@ private:
 
 /// Lets the schedulers of machine code see large blocks in pieces: they compare each access of memory with all others.
 void cutLargeBlocks(llvm::TargetPassConfig &config);
+
+/// Bounds how often the register allocator looks for a value that could make room for another one.
+llvm::Pass *createBoundedEviction(llvm::LLVMContext &context);
 
 } // namespace qd
 

@@ -140,6 +140,7 @@ Expected<std::string> runCodeGenerator(Module &module, TargetMachine &machine, C
   raw_svector_ostream stream(output);
   LargeFunctions large(module);
   legacy::PassManager passes;
+  passes.add(createBoundedEviction(context));
   bool unsupported = !addCodeGenPasses(machine, passes, stream, fileType);
   if (!unsupported)
     passes.run(module);
