@@ -14,9 +14,10 @@
 // a head, and only reaches lanes that have no head below them.
 //
 // Warps load a total a lane, those below the own warp, and reduce them in one instruction, or load four a lane, the
-// same in each group of lanes that has all of them, and exchange sums. An exclusive scan takes the last exchange for
-// its own move: a lane tells the next one its scan with its half of the carry, and there the other half is added.
-// Values of two words take two barriers: TileScan.cpp.
+// same in each group of lanes that has all of them, and exchange sums. Where the last group of a partial warp lacks
+// lanes, all groups read the first one's. An exclusive scan takes the last exchange for its own move: a lane tells the
+// next one its scan with its half of the carry, and there the other half is added. Values of two words take two
+// barriers: TileScan.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -254,8 +255,12 @@ Values BlockScan::addUpSpread(const Stage &stage, const Runs &runs, int32_t part
   Values sum = totals.front();
   for (int32_t i = 1; i < totalsOfLane; ++i)
     sum = at.select(isBelow(places[i]), combiner.combine(at.b, at.loc, sum, totals[i]), sum);
-  for (int32_t mask = parts; mask < group; mask *= 2)
-    sum = combiner.combine(at.b, at.loc, sum, at.shuffleXor(sum, mask));
+  bool readsFirst = at.shape.getPartialLanes() % group != 0;
+  for (int32_t mask = parts; mask < group; mask *= 2) {
+    Values other = readsFirst ? at.shuffle(sum, at.create<arith::XOrIOp>(at.lane(group), int64_t(mask)), size)
+                             : at.shuffleXor(sum, mask);
+    sum = combiner.combine(at.b, at.loc, sum, other);
+  }
   return sum;
 }
 

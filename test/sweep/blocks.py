@@ -7,11 +7,13 @@ import scalars
 import sorts
 import votes
 from case import BITS
+from layout import ODD
 from op import FLOATS, INTS, TYPES, Made, Op, Result, tuples
 
-SHAPES = [(1, 1, 1), (7, 1, 1), (24, 1, 1), (32, 1, 1), (64, 1, 1), (100, 1, 1), (256, 1, 1), (1000, 1, 1),
-          (1024, 1, 1), (8, 4, 3), (5, 7, 3), (32, 32, 1)]
-SOME_SHAPES = [(3, 1, 1), (48, 1, 1), (128, 1, 1), (5, 5, 5), (640, 1, 1), (1024, 1, 1)]
+# ODD stands for others with each type, subgroup size and seed.
+SHAPES = [(1, 1, 1), (7, 1, 1), (24, 1, 1), (32, 1, 1), (64, 1, 1), (100, 1, 1), (165, 1, 1), (256, 1, 1), (1001, 1, 1),
+          (1024, 1, 1), (8, 4, 3), (5, 7, 3), (32, 32, 1), ODD]
+SOME_SHAPES = [(3, 1, 1), (48, 1, 1), (128, 1, 1), (5, 5, 5), (640, 1, 1), (1024, 1, 1), ODD]
 
 
 # ---- votes and single threads ------------------------------------------------------------------------------------

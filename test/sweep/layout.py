@@ -2,6 +2,7 @@
 import numpy as np
 
 GRID = 3  # blocks
+ODD = (1, 0, 1)  # in the place of a block's shape: 1 x N x 1, any odd N
 
 
 class Layout:
@@ -70,6 +71,8 @@ def shapes(size, tile):
 
 def choose(size, tile, is_ragged, turn):
     """The turn-th of the shapes, or None where there is none. Ops of the block have shapes in the place of tiles."""
+    if tile == ODD:
+        return None if is_ragged else BlockLayout(size, (1, turn % 512 * 2 + 1, 1))
     if isinstance(tile, tuple):
         return None if is_ragged else BlockLayout(size, tile)
     options = shapes(size, tile)[is_ragged]

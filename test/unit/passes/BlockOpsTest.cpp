@@ -257,7 +257,7 @@ TEST(BlockOps, AllKindsAndTypes) {
 TEST(BlockOps, Warps) {
   Runner runner;
   for (const char *chip : {"nvptx:sm_70", "nvptx:sm_90"})
-    for (unsigned threads : {192u, 200u, 256u, 288u, 384u, 512u, 640u, 768u, 1000u, 1024u}) {
+    for (unsigned threads : {163u, 192u, 200u, 256u, 288u, 293u, 384u, 512u, 553u, 640u, 768u, 1000u, 1001u, 1024u}) {
       for (auto [type, kind] : {std::pair("i32", Kind::add),
                                 {"i32", Kind::mul},
                                 {"i16", Kind::minsi},
