@@ -3,6 +3,7 @@
 #include "codegen/cpu/KernelEmitter.h"
 
 #include "codegen/Interface.h"
+#include "codegen/Waits.h"
 #include "codegen/lower/Elementwise.h"
 
 #include "mlir/IR/Matchers.h"
@@ -10,26 +11,6 @@
 using namespace mlir;
 
 namespace qd {
-
-/// A swap of what was last found there is tried until it succeeds, which needs nobody else.
-bool mayWait(scf::WhileOp loop) {
-  return loop
-      .walk([&](Operation *op) {
-        auto load = dyn_cast<LoadOp>(op);
-        auto swap = dyn_cast<AtomicCASOp>(op);
-        bool reads = isa<AtomicLoadOp, AtomicRMWOp, BlockMemFenceOp, GridMemFenceOp, SleepOp>(op) ||
-                     (load && load.getIsVolatile()) ||
-                     (swap && !loop->isAncestor(swap.getExpected().getParentBlock()->getParentOp()));
-        return reads ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-bool mayWait(KernelOp kernel) {
-  return kernel.getBody()
-      .walk([](scf::WhileOp loop) { return mayWait(loop) ? WalkResult::interrupt() : WalkResult::advance(); })
-      .wasInterrupted();
-}
 
 KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatures features, llvm::Module &module,
                              bool mayUnroll)

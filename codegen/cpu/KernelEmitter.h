@@ -77,10 +77,6 @@ struct LaneValue {
   llvm::Value *vector = nullptr;
 };
 
-/// Whether a thread may wait in the loop, or in one of the kernel's, for what another one writes.
-bool mayWait(mlir::scf::WhileOp loop);
-bool mayWait(KernelOp kernel);
-
 /// Turns of a loop whose bounds are known; nothing for other loops.
 std::optional<uint64_t> getTurns(mlir::scf::ForOp loop);
 /// An op's code in instructions, by the widest registers that there are.

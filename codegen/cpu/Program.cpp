@@ -11,6 +11,7 @@
 #include "codegen/Interface.h"
 #include "codegen/LaunchWatch.h"
 #include "codegen/TargetMachine.h"
+#include "codegen/Waits.h"
 #include "codegen/cpu/KernelEmitter.h"
 #include "codegen/cpu/Native.h"
 #include "codegen/cpu/Reports.h"

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/Waits.h"
 #include "codegen/cpu/KernelEmitter.h"
 #include "codegen/lower/Elementwise.h"
 #include "ir/Arrays.h"

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/Waits.h"
 #include "codegen/cpu/KernelEmitter.h"
 
 #include "llvm/ADT/ScopeExit.h"

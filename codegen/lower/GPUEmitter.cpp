@@ -4,12 +4,14 @@
 
 #include "codegen/LoopHint.h"
 #include "codegen/LoopStep.h"
+#include "codegen/Waits.h"
 #include "codegen/lower/Elementwise.h"
 #include "codegen/lower/RoundToOdd.h"
 #include "codegen/lower/Subgroup.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/IR/IntrinsicsAMDGPU.h"
 
 using namespace mlir;
 
@@ -322,6 +324,14 @@ LogicalResult GPUEmitter::emitScfFor(Operation *op) {
   return success();
 }
 
+/// Where lanes of a wave wait for each other, what one of them writes in a round must not move behind the loop, where
+/// those that wait do not get: LLVM duplicates no block with such a barrier, which is no instruction. NVIDIA's threads
+/// get ahead one by one.
+void GPUEmitter::meet(scf::WhileOp loop, Region &region) {
+  if (!isNVPTX() && mayWait(loop) && writesForOthers(region))
+    b.CreateIntrinsic(llvm::Intrinsic::amdgcn_wave_barrier, {});
+}
+
 LogicalResult GPUEmitter::emitScfWhile(Operation *op) {
   auto whileOp = cast<scf::WhileOp>(op);
   llvm::BasicBlock *before = b.GetInsertBlock(), *header = createBlock("loop"), *body = createBlock("body"),
@@ -343,11 +353,13 @@ LogicalResult GPUEmitter::emitScfWhile(Operation *op) {
     set(argument, get(value));
     set(result, get(value));
   }
+  meet(whileOp, whileOp.getBefore());
   b.CreateCondBr(get(condition.getCondition()), body, exit);
 
   b.SetInsertPoint(body);
   if (failed(emitRegion(whileOp.getAfter())))
     return failure();
+  meet(whileOp, whileOp.getAfter());
   for (auto [phi, value] : llvm::zip_equal(carried, whileOp.getAfterBody()->getTerminator()->getOperands()))
     phi->addIncoming(get(value), b.GetInsertBlock());
   b.CreateBr(header);

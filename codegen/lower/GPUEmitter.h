@@ -14,6 +14,7 @@
 #include "ir/Targets.h"
 #include "passes/Uniformity.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -101,6 +102,7 @@ private:
   mlir::LogicalResult emitScfIf(mlir::Operation *op);
   mlir::LogicalResult emitScfFor(mlir::Operation *op);
   mlir::LogicalResult emitScfWhile(mlir::Operation *op);
+  void meet(mlir::scf::WhileOp loop, mlir::Region &region);
   llvm::BasicBlock *createBlock(const char *name);
   void createFunction(const KernelInterface &interface);
   void declareSharedMemory(const KernelInterface &interface);
