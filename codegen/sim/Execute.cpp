@@ -34,7 +34,9 @@ Wave::Wave(Launch &launch, Block &block, unsigned index, unsigned lanes)
 
 Wave::~Wave() { launch.spareWords.push_back(std::move(words)); }
 
-void Wave::fail(const Op &op, unsigned lane, const Twine &what) {
+void Wave::fail(const Op &op, unsigned lane, const Twine &what) { fail(lane, what, ": " + image.texts[op.text]); }
+
+void Wave::fail(unsigned lane, const Twine &what, const Twine &behind) {
   stop = true;
   if (!launch.error.empty())
     return;
@@ -44,7 +46,7 @@ void Wave::fail(const Op &op, unsigned lane, const Twine &what) {
   std::string race = launch.raceNote.empty() ? "" : " (after a race: " + launch.raceNote + ")";
   launch.error = (what + race + " in kernel '" + launch.kernel.name + "', block " +
                   triple(block.id[0], block.id[1], block.id[2]) + ", thread " +
-                  triple(tid[0][lane], tid[1][lane], tid[2][lane]) + ": " + image.texts[op.text])
+                  triple(tid[0][lane], tid[1][lane], tid[2][lane]) + behind)
                      .str();
 }
 

@@ -46,7 +46,7 @@ void failAssert(Wave &w, const Op &op) {
   unsigned lane = countr_zero(w.mask);
   std::string message, file;
   if (readText(w, op, lane, w.val(op.a)[lane], message) && readText(w, op, lane, w.val(op.b)[lane], file))
-    w.fail(op, lane, "assertion fails: " + message + " (" + file + ":" + Twine(w.val(op.c)[lane]) + ")");
+    w.fail(lane, "assertion fails: " + message + " (" + file + ":" + Twine(w.val(op.c)[lane]) + ")");
 }
 
 } // namespace

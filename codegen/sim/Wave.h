@@ -98,6 +98,8 @@ public:
 
   /// Records the first failure of the launch and stops the wave.
   void fail(const Op &op, unsigned lane, const llvm::Twine &what);
+  /// What needs no instruction to be understood.
+  void fail(unsigned lane, const llvm::Twine &what, const llvm::Twine &behind = "");
   /// Fails if an active lane holds poison in `r`.
   bool needsValue(const Op &op, Ref r, const char *use);
 
