@@ -73,10 +73,16 @@ std::vector<qdcHostArg> hostArguments(const std::vector<Argument> &arguments) {
   return result;
 }
 
-/// Blocks are numbered by an i32.
-LaunchLimits hostLimits() {
+/// Blocks are numbered by an i32; the simulator takes no more than the drivers of its chips do.
+LaunchLimits hostLimits(const std::string &device) {
   LaunchLimits limits;
   limits.grid.fill(uint64_t(1) << 31);
+  if (device.rfind("sim:sm_", 0) == 0)
+    limits.grid = {INT32_MAX, 65535, 65535};
+  if (device.rfind("sim:gfx", 0) == 0) {
+    limits.grid = {INT32_MAX, 65536, 65536};
+    limits.gridThreads = UINT32_MAX;
+  }
   return limits;
 }
 
@@ -84,7 +90,7 @@ class HostModule : public Module {
 public:
   HostModule(const Identity *owner, const Compiler &compiler, qdcHostModule handle, Interface interface,
              const std::string &device, std::string warnings, uint32_t threads)
-      : Module(std::move(interface), hostLimits(), device, owner, /*takesPointers=*/true), compiler(compiler),
+      : Module(std::move(interface), hostLimits(device), device, owner, /*takesPointers=*/true), compiler(compiler),
         handle(handle), threads(threads) {
     moduleWarnings = std::move(warnings);
   }
@@ -212,7 +218,7 @@ public:
     if (name() == "cpu")
       result.multiprocessors = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
     result.memoryBytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
-    result.limits = hostLimits();
+    result.limits = hostLimits(name());
     result.takesPointers = result.isHostMemory = true;
     return result;
   }

@@ -67,6 +67,22 @@ TEST_F(HostTest, Grids) {
             "the grid has 2147483649 blocks in z, cpu launches at most 2147483648");
 }
 
+TEST_F(HostTest, SimulatedChipsHaveTheGridsOfTheirDrivers) {
+  auto launch = [](const char *name, Grid grid) {
+    auto device = Device::open(name);
+    auto module = (*device)->load({bytesOf("good"), "f.qir"});
+    auto buffer = (*device)->allocate(4);
+    Argument argument = Argument::buffer(**buffer, {ScalarType::F32, 1}, 1);
+    return (*module)->launch("scale", grid, {argument, argument, Argument::of(1.0f)}).message();
+  };
+  EXPECT_EQ(launch("sim:sm_80", {1u << 31, 1, 1}),
+            "the grid has 2147483648 blocks in x, sim:sm_80 launches at most 2147483647");
+  EXPECT_EQ(launch("sim:sm_80", {1, 65536, 1}), "the grid has 65536 blocks in y, sim:sm_80 launches at most 65535");
+  EXPECT_EQ(launch("sim:gfx942", {1, 1, 65537}), "the grid has 65537 blocks in z, sim:gfx942 launches at most 65536");
+  EXPECT_EQ(launch("sim:gfx942", {1u << 30, 1, 1}),
+            "the grid has 4294967296 threads in x, sim:gfx942 launches at most 4294967295");
+}
+
 TEST_F(HostTest, ABundleRunsFromItsQir) {
   auto device = Device::open("interp");
   ASSERT_TRUE(device);
