@@ -94,8 +94,8 @@ Value RadixSorter::fromWords(ValueRange words, Type type) {
 int64_t RadixSorter::countExchangeBytes(ValueRange elements) const {
   int64_t bytes = 0;
   for (size_t first = 0; first < elements.size(); first += numKeys)
-    bytes += count * getStorageBytes(elements[first].getType());
-  return bytes <= staging.getCertainBytes() / 2 ? bytes : count * getStorageBytes(i.i32);
+    bytes += count * staging.getElementBytes(elements[first].getType());
+  return bytes <= staging.getCertainBytes() / 2 ? bytes : count * staging.getElementBytes(i.i32);
 }
 
 /// Keys, then values, each to the place of its rank: at once, or one word after the other where shared memory is short.

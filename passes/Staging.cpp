@@ -2,6 +2,7 @@
 
 #include "passes/Staging.h"
 
+#include "ir/SharedStorage.h"
 #include "passes/Turns.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -11,12 +12,11 @@ using namespace mlir;
 
 namespace qd {
 
-int64_t getSharedBytes(KernelOp kernel) {
+int64_t getSharedBytes(KernelOp kernel, const Target &target) {
   int64_t bytes = 0;
   for (auto alloc : kernel.getBodyBlock().getOps<SharedAllocOp>()) {
-    SharedType type = alloc.getType();
-    int64_t elementBytes = getStorageBytes(type.getElementType());
-    bytes = llvm::alignTo(bytes, elementBytes) + type.getNumElements() * elementBytes;
+    int64_t arrayBytes = getArrayBytes(alloc, target);
+    bytes = llvm::alignTo(bytes, arrayBytes / alloc.getType().getNumElements()) + arrayBytes;
   }
   return bytes;
 }
@@ -76,6 +76,10 @@ Staging::State Staging::getStateBehind(size_t firstUse) const {
   return behind;
 }
 
+int64_t Staging::getElementBytes(Type element) const {
+  return element.isInteger(1) && target.getBackend() == Backend::SPIRV ? 4 : getStorageBytes(element);
+}
+
 int64_t Staging::getCertainBytes() const {
   constexpr int64_t common = 32 * 1024;
   int64_t most = target.chip->sharedBytes;
@@ -88,7 +92,7 @@ SharedAllocOp Staging::allocate(OpBuilder &builder, Location loc, SharedType typ
   if (!arrays.empty())
     builder.setInsertionPointAfter(arrays.back());
   auto array = SharedAllocOp::create(builder, loc, type);
-  if (int64_t total = getSharedBytes(kernel); total <= maxBytes) {
+  if (int64_t total = getSharedBytes(kernel, target); total <= maxBytes) {
     bytes = total;
     arrays.push_back(array);
     return array;
@@ -147,7 +151,7 @@ Stage Staging::takeTurn(const LaneBuilder &at, TypeRange elements, int64_t count
   if (turning == turnings.end()) {
     int64_t bytesNeeded = 0;
     for (Type element : elements)
-      bytesNeeded += 2 * count * getStorageBytes(element);
+      bytesNeeded += 2 * count * getElementBytes(element);
     if (bytesNeeded > maxBytes)
       return {};
     Values made;
@@ -159,7 +163,7 @@ Stage Staging::takeTurn(const LaneBuilder &at, TypeRange elements, int64_t count
           llvm::erase(arrays, other.getDefiningOp<SharedAllocOp>());
           other.getDefiningOp()->erase();
         }
-        bytes = getSharedBytes(kernel);
+        bytes = getSharedBytes(kernel, target);
         return {};
       }
       made.push_back(array);
@@ -199,7 +203,7 @@ Stage Staging::acquire(const LaneBuilder &at, Operation *user, TypeRange element
   }
   int64_t bytesNeeded = 0;
   for (Type element : elements)
-    bytesNeeded += count * getStorageBytes(element);
+    bytesNeeded += count * getElementBytes(element);
   diagnose(user, bytesNeeded);
   return {};
 }
@@ -215,7 +219,7 @@ bool Staging::hasRoom(TypeRange elements, int64_t count) const {
     auto type = SharedType::get(element.getContext(), {count}, element);
     auto isSame = [&](SharedAllocOp array) { return array.getType() == type && isOfAll(array); };
     if (llvm::count(elements, element) > llvm::count_if(arrays, isSame))
-      bytesNeeded += count * getStorageBytes(element);
+      bytesNeeded += count * getElementBytes(element);
   }
   return bytesNeeded <= getCertainBytes();
 }
@@ -236,7 +240,7 @@ Values Staging::acquireRows(const LaneBuilder &at, Operation *user, Type element
   SharedAllocOp array =
       allocate(at.b, at.loc, SharedType::get(kernel.getContext(), {count}, element), target.chip->sharedBytes);
   if (!array) {
-    diagnose(user, count * getStorageBytes(element));
+    diagnose(user, count * getElementBytes(element));
     return {};
   }
   allRows.push_back({rows, length, array});
@@ -273,7 +277,7 @@ void Staging::finish() {
     for (auto [array, element] : llvm::zip_equal(turning.arrays, turning.elements))
       array.setType(SharedType::get(kernel.getContext(), {turning.count}, element));
   }
-  bytes = getSharedBytes(kernel);
+  bytes = getSharedBytes(kernel, target);
 }
 
 Values Staging::exchange(const LaneBuilder &at, Operation *user, ValueRange values, Value thread, Value source) {

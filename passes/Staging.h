@@ -19,7 +19,7 @@
 namespace qd {
 
 /// Bytes of a kernel's shared arrays in the order in which they stand.
-int64_t getSharedBytes(KernelOp kernel);
+int64_t getSharedBytes(KernelOp kernel, const Target &target);
 
 /// What one use of staging memory has got: an array for each of its values.
 struct Stage {
@@ -42,7 +42,7 @@ struct Stage {
 class Staging {
 public:
   Staging(KernelOp kernel, const Target &target)
-      : bytes(getSharedBytes(kernel)), kernel(kernel), target(target) {}
+      : bytes(getSharedBytes(kernel, target)), kernel(kernel), target(target) {}
 
   int64_t bytes; ///< of all the kernel's shared arrays
   /// Whether barriers order more than the block's shared memory: those that a kernel asked for do.
@@ -68,6 +68,9 @@ public:
   Values findRows(mlir::Type element, int32_t rows, int32_t length) const;
   /// The same, made where there is none. Nothing, diagnosed at `user`, where there is no room.
   Values acquireRows(const LaneBuilder &at, mlir::Operation *user, mlir::Type element, int32_t rows, int32_t length);
+
+  /// What an element takes in an array of the target, where i1 may be a word.
+  int64_t getElementBytes(mlir::Type element) const;
 
   /// Shared memory to go without a barrier or a turn for. Vulkan's devices differ, and a kernel that needs more than
   /// one has does not run there: what is not needed stays within what they commonly have.
