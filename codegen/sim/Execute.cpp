@@ -332,7 +332,7 @@ uint64_t Wave::rendezvousAll(const Op &) {
 }
 
 void Wave::runSlice(uint64_t operations) {
-  stop = false;
+  stop = touchesMemory = false;
   uint64_t left = operations;
   while (!stop && left) {
     const Op &op = fn->ops[pc++];
@@ -343,7 +343,10 @@ void Wave::runSlice(uint64_t operations) {
   const SimOptions &options = image.options;
   if (state == Done || !launch.error.empty())
     return;
-  if (launch.executed - launch.lastProgress > options.idleLimit)
+  // Who computes without a look at memory does not wait.
+  if (touchesMemory)
+    launch.waited += std::min(operations - left, launch.executed - launch.lastProgress);
+  if (launch.waited > options.idleLimit)
     fail(fn->ops[pc], countr_zero(mask),
          "endless wait: no memory changed for " + Twine(options.idleLimit) + " wave instructions");
   else if (launch.executed > options.instructionLimit)

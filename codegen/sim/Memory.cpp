@@ -81,6 +81,7 @@ bool Wave::access(const Op &op, unsigned lane, uint64_t address, unsigned space,
         return describe("byte " + Twine(offset) + " of " + memory.what + " of " + Twine(memory.bytes) +
                         " bytes");
       }
+      touchesMemory = true;
       place.data = memory.data + offset;
       place.shadow = nullptr;
       place.isPrivate = false;
@@ -91,6 +92,7 @@ bool Wave::access(const Op &op, unsigned lane, uint64_t address, unsigned space,
     uint64_t size = block.shared.size();
     if (address > size || bytes > size - address)
       return describe("byte " + Twine(int64_t(address)) + " of " + Twine(size) + " bytes of shared memory");
+    touchesMemory = true;
     place.data = block.shared.data() + address;
     place.shadow = block.sharedShadow.data() + address;
     place.isPrivate = false;
@@ -176,6 +178,7 @@ template <unsigned size> void load(Wave &w, const Op &op) {
   uint64_t *out = w.out(op.dst);
   uint64_t keep = lowBits(op.bits), poison = 0;
   bool isGlobal = !isOffset(op.space), isShared = op.space == SharedSpace;
+  w.touchesMemory |= isGlobal || isShared;
   w.each([&](unsigned l) {
     const uint8_t *data = nullptr;
     uint64_t at = address[l] + op.imm, shadow = 0;

@@ -72,8 +72,8 @@ struct SimOptions {
   /// A lane that leaves the kernel before an NVPTX collective that names it is an error; the hardware goes on
   /// without it.
   bool membersMustArrive = false;
-  /// Wave instructions without any memory changing or any wave ending, after
-  /// which the kernel counts as waiting for ever.
+  /// Instructions of waves that access memory, without any changing or any wave
+  /// ending, after which the kernel counts as waiting for ever.
   uint64_t idleLimit = 50'000'000;
   /// Where prints go; nowhere without it.
   SimPrinter print;

@@ -60,6 +60,7 @@ public:
   enum State { Running, AtBarrier, AtSplitBarrier, Done };
   State state = Running;
   bool stop = false; // leaves the slice
+  bool touchesMemory = false; ///< that others see, in this slice
   // At a barrier.
   unsigned barrierId = 0, barrierCount = 0;
   const Op *barrierOp = nullptr;
@@ -229,10 +230,14 @@ struct Launch {
   std::vector<std::vector<uint64_t>> spareWords; // of waves that have ended
   uint64_t executed = 0;                         // wave instructions
   uint64_t lastProgress = 0;
+  uint64_t waited = 0; // since then, in slices that touch memory
   llvm::function_ref<llvm::Error()> findEnd;     // may be null
 
   Launch(const Image &image, const FunctionCode &kernel) : image(image), kernel(kernel) {}
-  void progress() { lastProgress = executed; }
+  void progress() {
+    lastProgress = executed;
+    waited = 0;
+  }
   llvm::Error run();
 };
 

@@ -333,6 +333,25 @@ TEST_P(EveryTarget, BlocksWaitForLaterBlocks) {
   EXPECT_EQ(error, "");
 }
 
+/// Who does not look at memory does not wait.
+TEST_P(EveryTarget, LongComputationEnds) {
+  options.idleLimit = 100000;
+  std::vector<uint32_t> out(1);
+  std::string error = run(R"(
+    br label %round
+  round:
+    %i = phi i32 [ 0, %0 ], [ %next, %round ]
+    %next = add i32 %i, 1
+    %ends = icmp eq i32 %next, 200000
+    br i1 %ends, label %end, label %round
+  end:
+    store i32 %next, ptr addrspace(1) %out, align 4
+    ret void)",
+                          {{1, 1, 1}, {64, 1, 1}}, out);
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(out[0], 200000u);
+}
+
 TEST_P(EveryTarget, EndlessWaitEnds) {
   options.idleLimit = 100000;
   std::vector<uint32_t> out(1);
