@@ -29,6 +29,7 @@ static ArrayRef<Row> getRows() {
       {"si-shrink-instructions", &registerCopyScalars()},
       {"si-shrink-instructions", &registerMakePairs()},
       {"si-shrink-instructions", &registerMoveMasks()},
+      {"amdgpu-insert-delay-alu", &registerMoveHints()},
   };
   return rows;
 }

@@ -22,6 +22,7 @@ char &registerFuseExchange();
 char &registerCopyScalars();
 char &registerMakePairs();
 char &registerMoveMasks();
+char &registerMoveHints();
 
 } // namespace qd
 
