@@ -243,7 +243,8 @@ Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMD
       dropUnusedInputs(function);
       if (target.has(DppCarry))
         keepMovesFromCarry(function);
-      compareByBorrow(function, /*comparesPairs=*/machine::waitsForMasks(target.chip->name));
+      compareByBorrow(function, /*comparesLower=*/machine::waitsForMasks(target.chip->name),
+                      /*comparesPairs=*/target.has(WaveShift) && target.has(RowShare));
       copySignsByBits(function);
       kernels.push_back(function.getName().str());
     }

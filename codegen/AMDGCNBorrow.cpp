@@ -101,8 +101,8 @@ static std::optional<Order> matchOrder(Value *value) {
   return std::nullopt;
 }
 
-/// Whether the comparison was rewritten.
-static bool rewrite(Instruction &compare, bool comparesPairs) {
+/// Whether the comparison was rewritten. `turns`: of two words, every other one is not.
+static bool rewrite(Instruction &compare, bool comparesLower, unsigned *turns) {
   std::optional<Order> order = matchOrder(&compare);
   if (!order)
     return false;
@@ -113,12 +113,14 @@ static bool rewrite(Instruction &compare, bool comparesPairs) {
       words.emplace_back(getWord(b, lhs, i), getWord(b, rhs, i));
   if (words.size() < 2 || (words.size() == 2 && !(isMove(words[0].first) && isMove(words[1].first))))
     return false;
+  if (words.size() == 2 && turns && (*turns)++ % 2)
+    return false;
   auto subtract = [&](Value *x, Value *y) {
     Value *pair = b.CreateBinaryIntrinsic(Intrinsic::usub_with_overflow, x, y);
     return std::pair(b.CreateExtractValue(pair, 0), b.CreateExtractValue(pair, 1));
   };
   Value *borrow = nullptr;
-  if (comparesPairs && words.size() > 2 && order->lhs.front()->getType()->isIntegerTy(2 * wordBits)) {
+  if (comparesLower && words.size() > 2 && order->lhs.front()->getType()->isIntegerTy(2 * wordBits)) {
     borrow = b.CreateICmpULT(order->lhs.front(), order->rhs.front());
     words.erase(words.begin(), words.begin() + 2);
   }
@@ -130,15 +132,16 @@ static bool rewrite(Instruction &compare, bool comparesPairs) {
   return true;
 }
 
-void compareByBorrow(Function &kernel, bool comparesPairs) {
+void compareByBorrow(Function &kernel, bool comparesLower, bool comparesPairs) {
   // The whole before its parts, which it leaves without users.
   SmallVector<WeakTrackingVH> candidates;
   for (Instruction &instruction : instructions(kernel))
     if (instruction.getType()->isIntegerTy(1) &&
         (isa<ICmpInst>(instruction) || instruction.getOpcode() == Instruction::Or))
       candidates.push_back(&instruction);
+  unsigned numPairs = 0, *turns = comparesPairs ? &numPairs : nullptr;
   for (WeakTrackingVH &candidate : reverse(candidates))
-    if (auto *compare = dyn_cast_or_null<Instruction>(candidate); compare && rewrite(*compare, comparesPairs))
+    if (auto *compare = dyn_cast_or_null<Instruction>(candidate); compare && rewrite(*compare, comparesLower, turns))
       RecursivelyDeleteTriviallyDeadInstructions(compare);
 }
 

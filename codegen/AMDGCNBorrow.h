@@ -8,9 +8,10 @@
 namespace qd {
 
 /// Comparisons without a sign of numbers of more than two words, and of two where a DPP move gives the first, become
-/// subtractions of the words. `comparesPairs`: of more than two, a comparison of the two lowest in front, which costs
-/// less where waves wait for each borrow.
-void compareByBorrow(llvm::Function &kernel, bool comparesPairs);
+/// subtractions of the words. `comparesLower`: of more than two, a comparison of the two lowest in front, which costs
+/// less where waves wait for each borrow. `comparesPairs`: of two, every other comparison stays as it is, which is an
+/// instruction more with its moves, but faster.
+void compareByBorrow(llvm::Function &kernel, bool comparesLower, bool comparesPairs);
 
 } // namespace qd
 

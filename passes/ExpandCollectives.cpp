@@ -61,6 +61,9 @@ int32_t getReadLanes(const Target &target) {
 /// AMD waves move values by an offset within rows only; reading one lane is one scalar instruction.
 int32_t getRowLanes(const Target &target) { return target.has(WaveShift) || target.has(RowShare) ? 16 : 0; }
 
+/// gfx90a and later of gfx9 have a unit for doubles as fast as that for floats.
+bool comparesPairs(const Target &target) { return target.has(WaveShift) && target.has(RowShare); }
+
 /// gfx9 swaps halves of 8 lanes in two moves, unless it mirrors them. Waves of 64 with `permlane64` mirror rows as part
 /// of what follows, and swap them by another move.
 llvm::ArrayRef<Turn> getTurns(const Target &target) {
@@ -73,14 +76,28 @@ llvm::ArrayRef<Turn> getTurns(const Target &target) {
   return {};
 }
 
+/// Found by a search backwards from the order of numbers: each step takes one move, as with the turns, and all steps
+/// together compare by 10 sums of bits, of which the last merge needs 6 anyhow. No fewer do.
+llvm::ArrayRef<int32_t> getSums(const Target &target) {
+  static constexpr int32_t sums[] = {2, 1, 4, 8, 16, 32, // at first
+                                     2,                  // merges to 2 lanes
+                                     1, 2,               // 4
+                                     4, 13, 11,          // 8
+                                     8, 4, 6, 3,         // 16
+                                     16, 8, 4, 6, 3,     // 32
+                                     32, 16, 8, 4, 2, 1};
+  return target.has(WaveShift) ? llvm::ArrayRef(sums) : llvm::ArrayRef<int32_t>();
+}
+
 /// Expands the ops of one kernel.
 class Expander {
 public:
   Expander(KernelOp kernel, const Target &target, bool remarks)
       : kernel(kernel), target(target), remarks(remarks),
         shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize), getReadLanes(target),
-              getRowLanes(target), target.has(ReduxSync) && target.subgroupSize == 32, target.has(GroupArithmetic),
-              target.getBackend() == Backend::CPU, target.getBackend() == Backend::NVPTX, getTurns(target)},
+              getRowLanes(target), comparesPairs(target), target.has(ReduxSync) && target.subgroupSize == 32,
+              target.has(GroupArithmetic), target.getBackend() == Backend::CPU,
+              target.getBackend() == Backend::NVPTX, getTurns(target), getSums(target)},
         builder(kernel.getContext()), staging(kernel, target) {}
 
   /// Diagnoses what this kernel cannot have on the target; changes nothing.

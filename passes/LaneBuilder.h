@@ -39,6 +39,7 @@ struct BlockShape {
   int32_t readLanes = 0;
   /// Lanes of a row, within which moves are cheap, where the target has such; 0 for none.
   int32_t rowLanes = 0;
+  bool comparesPairs = false;      ///< a comparison of 64 bits is one operation, as one of 32 is
   bool hasRedux = false;           ///< reductions of a subgroup's 32-bit integers
   bool hasGroupArithmetic = false; ///< the same, and scans
   /// The lanes are elements of vectors: halves of them combine in fewer instructions than neighbours do. Between two
@@ -48,6 +49,9 @@ struct BlockShape {
   /// accessed by halves of words, and by several neighbours of those at once.
   bool isWarp = false;
   llvm::ArrayRef<Turn> turns = {}; ///< what spares moves in sorts
+  /// The same for a whole subgroup, with fewer constants: bits of a lane's number whose sums, modulo 2, are the bits of
+  /// its place at first, and those that each step compares by.
+  llvm::ArrayRef<int32_t> sums = {};
 
   /// Lanes of the block's partial last subgroup; 0 where all subgroups are whole.
   int32_t getPartialLanes() const { return threads % subgroupSize; }

@@ -19,7 +19,8 @@
 // Keys and values become words that compare as integers do: one of 32 or 64 bits where key and value fit together,
 // else two, of which the first decides where it differs. Equal elements have equal bits, so that it never matters
 // which of them a lane takes; and a descending sort only turns the predicates around. Where lanes have rows, all words
-// of an element compare as one number without a sign, which takes one subtraction with borrow a word.
+// of an element compare as one number without a sign, which takes one subtraction with borrow a word, but pairs of
+// integers where one comparison does that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,15 +42,16 @@ namespace {
 /// the key does, all others unsigned.
 class Layout {
 public:
-  Layout(const SortOrder &order, bool comparesWhole)
-      : key{order.key.getType(), order.isUnsignedKey}, comparesWhole(comparesWhole) {
+  Layout(const SortOrder &order, const BlockShape &shape) : key{order.key.getType(), order.isUnsignedKey} {
     if (order.value)
       value = KeyOrder{order.value.getType(), order.isUnsignedValue};
+    bool comparesPairs = shape.comparesPairs && !key.isFloat();
+    comparesWhole = shape.rowLanes && getNumWords32() > (comparesPairs ? 2 : 1);
   }
 
   bool isSigned() const { return key.hasSign() && !isWhole(); }
   /// Whether the words compare as one number without a sign.
-  bool isWhole() const { return comparesWhole && getNumWords32() > 1; }
+  bool isWhole() const { return comparesWhole; }
   unsigned getNumWords32() const {
     unsigned bits = getBits();
     return bits <= 32 ? 1 : bits <= 64 ? 2 : bits <= 96 ? 3 : 4;
@@ -66,15 +68,14 @@ private:
 
   KeyOrder key;
   std::optional<KeyOrder> value;
-  bool comparesWhole;
+  bool comparesWhole = false;
 };
 
 /// The network over one kernel's lanes.
 class Sorter {
 public:
   Sorter(const LaneBuilder &at, const SortOrder &order, int32_t lanes, Exchange exchange)
-      : at(at), i(at), shape(at.shape), order(order), layout(order, /*comparesWhole=*/at.shape.rowLanes != 0),
-        lanes(lanes), exchange(exchange) {}
+      : at(at), i(at), shape(at.shape), order(order), layout(order, at.shape), lanes(lanes), exchange(exchange) {}
 
   Values sort();
   /// Keys of one bit: as many lanes as there are smaller keys hold one of these.
@@ -84,7 +85,7 @@ private:
   bool step(int32_t mask, int32_t bits);
   bool merge(int32_t run);
   int32_t getMask(int32_t flipped) const;
-  int32_t getPlace(int32_t run, int32_t bit) const;
+  int32_t getPlace(int32_t run, int32_t bit);
   bool missesPartners(int32_t mask) const;
   Value isBefore(ArrayRef<Value> lhs, ArrayRef<Value> rhs, bool isSigned);
   Value getTakesLast(int32_t bits, bool isInverted);
@@ -99,6 +100,7 @@ private:
   Exchange exchange;
   Values words;
   Value lane;
+  llvm::ArrayRef<int32_t> sums;      ///< `shape.sums` of the steps to come
   llvm::SmallVector<int32_t> places; ///< for each bit of a lane's place, the bits of its number whose sum that is
   llvm::DenseMap<int32_t, Value> takesLast; ///< by bits of the lane number
 };
@@ -188,7 +190,12 @@ Value Sorter::isBefore(ArrayRef<Value> lhs, ArrayRef<Value> rhs, bool isSigned) 
 }
 
 /// The bits of a lane's number whose sum is a bit of its place, where runs of so many lanes are merged.
-int32_t Sorter::getPlace(int32_t run, int32_t bit) const {
+int32_t Sorter::getPlace(int32_t run, int32_t bit) {
+  if (!sums.empty()) {
+    int32_t place = sums.front();
+    sums = sums.drop_front();
+    return place;
+  }
   bool isWhole = shape.threads % lanes == 0; // lanes that do not exist are the last ones
   int32_t place = bit;
   for (const Turn &turn : shape.turns)
@@ -197,12 +204,17 @@ int32_t Sorter::getPlace(int32_t run, int32_t bit) const {
   return place;
 }
 
-/// What takes a lane's number to that of the lane whose place differs in the bits `flipped`. A place's bit is that of
-/// the number and higher ones.
+/// What takes a lane's number to that of the lane whose place differs in the bits `flipped`.
 int32_t Sorter::getMask(int32_t flipped) const {
-  int32_t mask = 0;
-  for (unsigned at = places.size(); at--;)
-    mask |= ((flipped >> at ^ llvm::popcount(uint32_t(mask & places[at]))) & 1) << at;
+  auto flips = [&](int32_t mask) {
+    for (auto [at, bits] : llvm::enumerate(places))
+      if ((llvm::popcount(uint32_t(mask & bits)) & 1) != (flipped >> at & 1))
+        return false;
+    return true;
+  };
+  int32_t mask = 1;
+  while (!flips(mask))
+    ++mask;
   return mask;
 }
 
@@ -245,6 +257,10 @@ Values Sorter::sort() {
   words = layout.pack(i, order);
   for (int32_t bit = 1; bit < lanes; bit *= 2)
     places.push_back(bit);
+  if (lanes == shape.subgroupSize && shape.threads % lanes == 0 && !shape.sums.empty()) {
+    sums = shape.sums.drop_front(places.size());
+    llvm::copy(shape.sums.take_front(places.size()), places.begin());
+  }
   for (int32_t run = 1; run < lanes; run *= 2)
     if (!merge(run))
       return {};

@@ -188,11 +188,14 @@ static llvm::Value *emitReadThroughLDS(GPUEmitter &e, llvm::Value *value, llvm::
   });
 }
 
+/// Whether `ds_bpermute` is what moves between any lanes. It ignores the bits of an address above the wave's.
+static bool movesByBpermute(GPUEmitter &e) { return e.target.subgroupSize == 32 || e.target.has(BpermuteWave); }
+
 /// Each lane reads the lane `lane + offset` modulo the wave's size, 0 <= offset < size.
 static llvm::Value *emitRead(GPUEmitter &e, bool hasAllLanes, llvm::Value *value, llvm::Value *lane,
                              unsigned offset = 0) {
   llvm::IRBuilder<> &b = e.b;
-  if (e.target.subgroupSize == 32 || e.target.has(BpermuteWave)) {
+  if (movesByBpermute(e)) {
     // An addend on the address becomes the instruction's offset.
     llvm::Value *address = b.CreateShl(lane, 2);
     if (offset)
@@ -289,7 +292,10 @@ void amdgcn::lowerShuffleXor(GPUEmitter &e, Operation *op) {
       return;
     }
   llvm::Value *mask = e.b.CreateAnd(s.lane, e.b.getInt32(s.tile - 1));
-  e.set(op->getResult(0), emitRead(e, s.hasAllLanes, s.value, e.b.CreateXor(e.getLaneId(), mask)));
+  // Threads' numbers, where those of lanes are their lower bits, take no instruction.
+  bool hasRows = e.getKernel().getBlockDim(1) > 1 || e.getKernel().getBlockDim(2) > 1;
+  llvm::Value *own = movesByBpermute(e) && !hasRows ? e.getThreadIndex() : e.getLaneId();
+  e.set(op->getResult(0), emitRead(e, s.hasAllLanes, s.value, e.b.CreateXor(own, mask)));
 }
 
 /// Shifts by a constant below the tile: lanes with no source in their tile keep their value if `keepsOwn`.
