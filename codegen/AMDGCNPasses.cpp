@@ -26,6 +26,8 @@ static ArrayRef<Row> getRows() {
       {"si-fold-operands", &registerKeepLoopValues()},
       {"gcn-dpp-combine", &registerFuseMoves()},
       {"gcn-dpp-combine", &registerFuseExchange()},
+      {"gcn-dpp-combine", &registerShortenMasks()},
+      {"gcn-dpp-combine", &registerChooseByMedian()},
       {"si-shrink-instructions", &registerCopyScalars()},
       {"si-shrink-instructions", &registerMakePairs()},
       {"si-shrink-instructions", &registerMoveMasks()},

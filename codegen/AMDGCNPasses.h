@@ -19,6 +19,8 @@ char &registerFuseSums();
 char &registerKeepLoopValues();
 char &registerFuseMoves();
 char &registerFuseExchange();
+char &registerShortenMasks();
+char &registerChooseByMedian();
 char &registerCopyScalars();
 char &registerMakePairs();
 char &registerMoveMasks();
