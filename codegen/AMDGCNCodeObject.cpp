@@ -157,41 +157,41 @@ template <typename Names> static Error compare(ArrayRef<std::string> kernels, co
   return Error::success();
 }
 
-Error checkAMDGCNCodeObject(StringRef elf, ArrayRef<std::string> kernels) {
+/// Fills `descriptors` and `kernelBytes` from all of a code object.
+static Error collect(StringRef elf, StringSet<> &descriptors, StringMap<uint64_t> &kernelBytes) {
   Expected<ELFFile> file = ELFFile::create(elf);
   if (!file)
     return file.takeError();
   auto sections = file->sections();
   if (!sections)
     return sections.takeError();
-  StringSet<> descriptors;
-  StringMap<uint64_t> listed;
   for (const ELFFile::Elf_Shdr &section : *sections) {
     if (section.sh_type == ELF::SHT_SYMTAB) {
       if (Error error = collectDescriptors(*file, section, descriptors))
         return error;
     } else if (section.sh_type == ELF::SHT_NOTE) {
-      if (Error error = collectMetadata(*file, section, listed))
+      if (Error error = collectMetadata(*file, section, kernelBytes))
         return error;
     }
   }
+  return Error::success();
+}
+
+Error checkAMDGCNCodeObject(StringRef elf, ArrayRef<std::string> kernels) {
+  StringSet<> descriptors;
+  StringMap<uint64_t> listed;
+  if (Error error = collect(elf, descriptors, listed))
+    return error;
   if (Error error = compare(kernels, descriptors, "the kernel descriptors of the code object"))
     return error;
   return compare(kernels, listed, "the metadata of the code object");
 }
 
 Expected<StringMap<uint64_t>> readAMDGCNSharedBytes(StringRef elf) {
-  Expected<ELFFile> file = ELFFile::create(elf);
-  if (!file)
-    return file.takeError();
-  auto sections = file->sections();
-  if (!sections)
-    return sections.takeError();
+  StringSet<> descriptors;
   StringMap<uint64_t> bytes;
-  for (const ELFFile::Elf_Shdr &section : *sections)
-    if (section.sh_type == ELF::SHT_NOTE)
-      if (Error error = collectMetadata(*file, section, bytes))
-        return error;
+  if (Error error = collect(elf, descriptors, bytes))
+    return error;
   return bytes;
 }
 
