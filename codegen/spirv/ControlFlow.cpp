@@ -91,6 +91,26 @@ struct Loop {
 };
 } // namespace
 
+/// Whether some lanes of a subgroup may leave the loop before others do.
+static bool isLeftOneByOne(KernelLowering &l, Operation *loop) {
+  auto isUniform = [&](Value value) { return l.getUniformity().isUniform(value, qd::Scope::subgroup); };
+  if (auto whileOp = dyn_cast<scf::WhileOp>(loop))
+    return !isUniform(whileOp.getConditionOp().getCondition());
+  auto forOp = cast<scf::ForOp>(loop);
+  return !isUniform(forOp.getLowerBound()) || !isUniform(forOp.getUpperBound()) || !isUniform(forOp.getStep());
+}
+
+/// Lanes that leave a loop one by one meet behind it, as its construct says. NVIDIA's driver (580) moves the place where
+/// they do into a branch that follows and has subgroup ops, and those that go past that branch never meet: a barrier,
+/// which orders no memory, keeps it. Only kernels in which lanes hear of each other need it.
+static void meetBehind(KernelLowering &l, Operation *loop) {
+  if (!l.hasConvergentOps() || !isLeftOneByOne(l, loop))
+    return;
+  l.b.require(Capability::GroupNonUniform);
+  Id subgroup = l.getU32(unsigned(spv::Scope::Subgroup));
+  l.b.emitVoid(Op::OpControlBarrier, {subgroup, subgroup, l.getU32(unsigned(MemorySemanticsMask::MaskNone))});
+}
+
 /// The loop variable's next value: past the upper bound it is the bound.
 static Id advance(KernelLowering &l, scf::ForOp op, Id type, Id variable) {
   Id step = l.get(op.getStep()), upper = l.get(op.getUpperBound());
@@ -139,6 +159,7 @@ static LogicalResult lowerFor(KernelLowering &l, Operation *op, const OpRow &) {
   for (auto [phi, value] : llvm::zip(llvm::drop_begin(loop.phis), forOp.getYieldedValues()))
     l.b.setBackValue(phi, l.get(value));
   loop.leave();
+  meetBehind(l, op);
   for (auto [result, argument] : llvm::zip(forOp.getResults(), forOp.getRegionIterArgs()))
     l.set(result, l.get(argument));
   return success();
@@ -210,6 +231,7 @@ static LogicalResult lowerWhileWithKeptResults(KernelLowering &l, scf::WhileOp w
   for (auto [phi, value] : llvm::zip(loop.phis, next))
     l.b.setBackValue(phi, value);
   loop.leave();
+  meetBehind(l, whileOp);
   return success();
 }
 
@@ -239,6 +261,7 @@ static LogicalResult lowerWhile(KernelLowering &l, Operation *op, const OpRow &)
   for (auto [phi, value] : llvm::zip(loop.phis, whileOp.getYieldOp().getOperands()))
     l.b.setBackValue(phi, l.get(value));
   loop.leave();
+  meetBehind(l, whileOp);
   return success();
 }
 

@@ -55,6 +55,22 @@ LogicalResult KernelLowering::run() {
   return success();
 }
 
+UniformityAnalysis &KernelLowering::getUniformity() {
+  if (!uniformity)
+    uniformity.emplace(kernel, target.subgroupSize);
+  return *uniformity;
+}
+
+bool KernelLowering::hasConvergentOps() {
+  if (!isConvergent)
+    isConvergent = kernel.getBody()
+                       .walk([](Operation *op) {
+                         return op->hasTrait<Convergent>() ? WalkResult::interrupt() : WalkResult::advance();
+                       })
+                       .wasInterrupted();
+  return *isConvergent;
+}
+
 void KernelLowering::addModes() {
   // Before SPIR-V 1.4 only inputs and outputs belong to an entry point's interface.
   SmallVector<Id> variables = interfaceVariables;

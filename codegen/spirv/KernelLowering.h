@@ -18,6 +18,7 @@
 #include "codegen/spirv/Builder.h"
 #include "ir/Dialect.h"
 #include "ir/Targets.h"
+#include "passes/Uniformity.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -94,6 +95,10 @@ public:
   Id getU32Type() { return b.getIntType(32); }
 
   mlir::LogicalResult lowerBlock(mlir::Block &block);
+
+  UniformityAnalysis &getUniformity();
+  /// Whether the kernel has an op that lanes carry out together.
+  bool hasConvergentOps();
 
   /// Reports `op` as not supported on the target.
   mlir::LogicalResult unsupported(mlir::Operation *op);
@@ -186,6 +191,8 @@ private:
   llvm::DenseSet<Id> roundedHalves;          ///< f16 that were made of f32
   llvm::DenseMap<mlir::Attribute, Id> hiddenZeros;
   llvm::DenseMap<mlir::Value, bool> foldable;
+  std::optional<UniformityAnalysis> uniformity; ///< made when first asked for
+  std::optional<bool> isConvergent;             ///< likewise
   Id parameterBlock = 0;
   spv::StorageClass parameterStorage = spv::StorageClass::PushConstant;
   llvm::SmallVector<std::pair<Id, unsigned>> parameters; ///< an argument's type in the block, and its member
