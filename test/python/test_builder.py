@@ -334,6 +334,82 @@ class Mistakes(unittest.TestCase):
         with self.assertRaises(AttributeError):
             k.nothing
 
+    def test_regions_that_ended(self):
+        """What a region made for itself is not known behind it, nor in the region beside it."""
+        module = qdc.Builder()
+        k = module.kernel("k", {"n": qdc.i32, "f": qdc.f32, "x": qdc.buffer(qdc.i32)}, 32)
+        made = {}
+
+        def keep(name, value):
+            made[name] = value
+            return value
+
+        with k.if_(k.n < 3):
+            keep("if", k.n + 1)
+            keep("array", k.private("i32", 4))
+            keep("view", k.x.view(k.n, 2))
+            keep("vector", k.vector(k.n, k.n))
+            with k.for_(0, keep("if", k.n + 2)) as i:
+                keep("for", i)
+                inner = keep("nested", i + made["if"])
+                k.x[i] = inner
+                self.assertIs(made["if"], k.value(made["if"]))
+            with self.assertRaisesRegex(qdc.ArgumentError, r"^%i belongs to a region that has ended; if_, for_"):
+                k.x[0] = made["for"]
+        with k.otherwise():
+            keep("else", k.n + 3)
+            with self.assertRaisesRegex(qdc.ArgumentError, "a region that has ended"):
+                k.x[0] = made["if"]
+        k.if_(k.n < 3, lambda: keep("then", k.n + 4), lambda: keep("side", k.n + 5))
+        k.for_(0, k.n, 1, lambda i, v: (keep("counter", i) + keep("carried", v),), [0])
+
+        def body(v):
+            with self.assertRaisesRegex(qdc.ArgumentError, "a region that has ended"):
+                k.x[0] = made["condition"]
+            return keep("round", v) + 1
+
+        k.while_(lambda v: keep("condition", keep("before", v) * 2) < 9, body, [0])
+        k.subgroup.reduce_all(lambda a, b: keep("sum", keep("a", a) + b), k.n)
+        array, view, vector = made.pop("array"), made.pop("view"), made.pop("vector")
+        uses = [(name, lambda v=v: k.x.store(v, 0)) for name, v in made.items()]
+        value = made["then"]
+        uses += [("operator", lambda: value + 1), ("other side", lambda: k.n + value),
+                 ("comparison", lambda: value < 1), ("conversion", lambda: value.to(qdc.f32)),
+                 ("subscript", lambda: k.x[value]),
+                 ("clause", lambda: k.subgroup.shuffle(k.n, value)), ("element", lambda: vector[0]),
+                 ("vector", lambda: k.x.store(vector, 0)), ("load", lambda: array[0]),
+                 ("array", lambda: array.store(1, 0)), ("size", lambda: view.size()),
+                 ("view", lambda: view.view(0, 1)), ("reinterpret", lambda: view.reinterpret("f32")),
+                 ("yield", lambda: k.if_(k.n < 3, lambda: value, lambda: 0)),
+                 ("else", lambda: k.if_(k.n < 3, lambda: 0, lambda: value)),
+                 ("round", lambda: k.for_(0, 3, 1, lambda i, v: value, [0])),
+                 ("first", lambda: k.for_(0, 3, 1, lambda i, v: v, [value])),
+                 ("combine", lambda: k.subgroup.reduce_all(lambda a, b: a + value, k.n)),
+                 ("print", lambda: k.print_("{}", value))]
+        for name, use in uses:
+            with self.subTest(name), self.assertRaisesRegex(qdc.ArgumentError, "belongs to a region that has ended"):
+                use()
+        with self.assertRaises(RuntimeError):
+            with k.if_(k.n < 3):
+                left = k.n + 1
+                raise RuntimeError
+        with self.assertRaisesRegex(qdc.ArgumentError, "a region that has ended"):
+            k.value(left)
+
+    def test_arrays_of_other_kernels(self):
+        module = qdc.Builder()
+        k = module.kernel("k", {"x": qdc.buffer(qdc.i32)}, 32)
+        other = module.kernel("other", {"x": qdc.buffer(qdc.i32)}, 32)
+        function = module.function("f", {"x": qdc.buffer(qdc.i32)})
+        shared = other.shared("i32", 32)
+        for name, use in (("call", lambda: k.call(function, other.x)),
+                          ("source", lambda: k.async_copy(other.x, 0, k.shared("i32", 32), 0)),
+                          ("target", lambda: k.async_copy(k.x, 0, shared, 0)),
+                          ("bins", lambda: k.block.radix_rank(k.thread_index(), radix_bits=4, bins=shared)),
+                          ("op", lambda: k.call_op("qd.load", other.x, 0))):
+            with self.subTest(name), self.assertRaisesRegex(qdc.ArgumentError, "belongs to another kernel"):
+                use()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -11,6 +11,7 @@ import copy
 import operator
 
 import qdc
+from qdc.text import Lines
 from qdc.values import Array, Value, is_number
 
 from .errors import FrontendError, fail
@@ -285,10 +286,15 @@ class Lowering(Expressions):
         """The ops and the locals of one way."""
         before = dict(self.scope.locals)
         try:
-            lines, _ = self.body._inside(action)
+            lines = Lines()
+            self.body._inside(action, lines)
             return lines, self.scope.locals
         finally:
             self.scope.locals = before
+
+    def looking_into(self, lines, others, action):
+        """Looks at values of two ways that were traced."""
+        return self.body._inside(lambda: self.body._inside(action, others), lines)
 
     def branch(self, node, test, then, otherwise):
         """Both sides of a condition; locals that they assign come out as one."""
@@ -313,7 +319,7 @@ class Lowering(Expressions):
             if None in rows or _shape(a) != _shape(b):
                 self.fail(node, "'%s' is %s on one side of the condition and %s on the other" % (
                     name, self.describe(a), self.describe(b)))
-            pairs = [self.alike(node, name, x, y) for x, y in zip(*rows)]
+            pairs = self.looking_into(lines, others, lambda: [self.alike(node, name, x, y) for x, y in zip(*rows)])
             joined.append((name, a))
             left += [x for x, _ in pairs]
             right += [y for _, y in pairs]

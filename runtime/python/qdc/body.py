@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence,
 
 from .errors import ArgumentError
 from .op_calls import OpCalls, Ops
-from .text import Region, literal, quote, write
+from .text import Lines, Region, literal, quote, write
 from .types import (ArrayType, ScalarType, VectorType, element_type, f32, i1, i32, i64, private, scalar_bits,
                     scalar_type, shared)
 from .values import Array, Value, is_number, scalar_of
@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 class _Block:
     """`with` around a region that gives no values."""
 
-    def __init__(self, body: Body, region: Region, value: Any):
-        self.body, self.region, self.value = body, region, value
+    def __init__(self, body: Body, lines: Lines, value: Any):
+        self.body, self.lines, self.value = body, lines, value
 
     def __enter__(self) -> Any:
         self.outer = self.body._lines
-        self.body._lines = self.region.parts[-2]
+        self.body._lines = self.lines
+        self.lines.open = True
         return self.value
 
     def __exit__(self, *_: Any) -> None:
+        self.lines.open = False
         self.body._lines = self.outer
 
 
@@ -42,8 +44,8 @@ class Body(OpCalls):
 
     def __init__(self, module: Builder):
         self._module = module
-        self._lines: List[Any] = []
-        self._top = self._lines
+        self._lines = self._top = Lines()
+        self._top.open = True
         self._constants: Dict[Tuple[str, str], Value] = {}
         self._constant_lines: List[str] = []
         self._taken: Dict[str, int] = {}
@@ -72,10 +74,10 @@ class Body(OpCalls):
                 self._taken.setdefault(name, 1)
                 return "%" + name
 
-    def _values(self, types: Any, hint: str) -> Any:
+    def _values(self, types: Any, hint: str, region: Optional[Lines] = None) -> Any:
         if isinstance(types, tuple):
-            return tuple(self._values(type, hint) for type in types)
-        return (Array if isinstance(types, ArrayType) else Value)(self, self.fresh(hint), types)
+            return tuple(self._values(type, hint, region) for type in types)
+        return (Array if isinstance(types, ArrayType) else Value)(self, self.fresh(hint), types, region)
 
     def emit(self, text: str, results: Any = None, hint: str = "v") -> Any:
         """Adds an op as text; `results` is the type of its result, or a tuple of them. For ops that have no function of
@@ -108,20 +110,28 @@ class Body(OpCalls):
         found = self._constants.get((text, str(type)))
         if found is None:
             hint = "c" + re.sub(r"[^0-9A-Za-z]", "_", text.replace("-", "m"))
-            found = Value(self, self.fresh(hint), type)
+            found = Value(self, self.fresh(hint), type, self._top)
             written = "dense<%s> : %s" % (text, type) if type is not scalar else \
                 text if scalar is i1 else "%s : %s" % (text, type)
             self._constant_lines.append("%s = arith.constant %s" % (found.text, written))
             self._constants[text, str(type)] = found
         return found
 
+    def own(self, value: Any) -> Any:
+        """A value or array that ops may name where they are added now."""
+        if value.body is not self:
+            raise ArgumentError("%s belongs to another kernel" % value.text)
+        if not value.region.open:
+            raise ArgumentError("%s belongs to a region that has ended; if_, for_ and while_ with functions give values"
+                                " out" % value.text)
+        return value
+
     def value(self, value: Any, type: Any = None) -> Value:
         """A value of that type: one that is of it, or a number made a constant."""
         if isinstance(value, Array):
             raise ArgumentError("%s is an array, expected a value%s" % (value.text, " of %s" % type if type else ""))
         if isinstance(value, Value):
-            if value.body is not self:
-                raise ArgumentError("%s belongs to another kernel" % value.text)
+            self.own(value)
             if type is not None and value.type != type:
                 raise ArgumentError("found %s of %s, expected %s; it can be converted, as in v.to(qdc.%s)" % (
                     value.text, value.type, type, type))
@@ -205,14 +215,10 @@ class Body(OpCalls):
                 texts.append(str(literal(row, "a subscript")))
         return ", ".join(texts)
 
-    def _inside(self, function: Callable[[], Any]) -> Tuple[List[Any], Any]:
-        """The lines that a function adds, and what it gives."""
-        outer, self._lines = self._lines, []
-        try:
-            given = function()
-            return self._lines, given
-        finally:
-            self._lines = outer
+    def _inside(self, function: Callable[[], Any], lines: Lines) -> Any:
+        """What a function gives that adds its ops to these lines."""
+        with _Block(self, lines, None):
+            return function()
 
     def _results(self, given: Any, types: Sequence[Any], what: str) -> List[Value]:
         rows = tuple(given) if isinstance(given, (tuple, list)) else () if given is None else (given,)
@@ -229,11 +235,12 @@ class Body(OpCalls):
         one function, what it gives stays inside."""
         condition = self.value(condition, i1)
         if then is None:
-            region = Region(["scf.if %s {" % condition.text, [], "}" + self._location])
-            self._lines.append(region)
-            return _Block(self, region, None)
-        lines, given = self._inside(then)
-        others, given_else = self._inside(otherwise or (lambda: None))
+            lines = Lines()
+            self._lines.append(Region(["scf.if %s {" % condition.text, lines, "}" + self._location]))
+            return _Block(self, lines, None)
+        lines, others = Lines(), Lines()
+        given = self._inside(then, lines)
+        given_else = self._inside(otherwise or (lambda: None), others)
         single = not isinstance(given, (tuple, list))
         rows = () if given is None else (given,) if single else tuple(given)
         rows_else = () if given_else is None else given_else if isinstance(given_else, (tuple, list)) else (given_else,)
@@ -241,8 +248,10 @@ class Body(OpCalls):
             raise ArgumentError("the sides of the condition give %d and %d values, expected as many on each" % (
                 len(rows), len(rows_else)))
         typed = [a if isinstance(a, Value) else b for a, b in zip(rows, rows_else)]
-        values = [self.value(a, t.type if isinstance(t, Value) else None) for a, t in zip(rows, typed)]
-        values_else = self._results(given_else, [v.type for v in values], "the other side of the condition")
+        values = self._inside(lambda: [self.value(a, t.type if isinstance(t, Value) else None)
+                                       for a, t in zip(rows, typed)], lines)
+        values_else = self._inside(lambda: self._results(given_else, [v.type for v in values],
+                                                         "the other side of the condition"), others)
         results = self.add_if(condition, lines, values, others, values_else)
         return None if not values else results[0] if single else results
 
@@ -268,8 +277,9 @@ class Body(OpCalls):
         region = self._lines[-1] if self._lines else None
         if not isinstance(region, Region) or not region.parts[0].startswith("scf.if ") or len(region.parts) != 3:
             raise ArgumentError("otherwise() stands right behind `with k.if_(...)`")
-        region.parts[2:] = ["} else {", [], region.parts[2]]
-        return _Block(self, region, None)
+        lines = Lines()
+        region.parts[2:] = ["} else {", lines, region.parts[2]]
+        return _Block(self, lines, None)
 
     def for_(self, low: Any, high: Any, step: Any = 1, body: Optional[Callable[..., Any]] = None,
              init: Sequence[Any] = (), *, unroll: Any = None, hint: str = "i") -> Any:
@@ -280,7 +290,8 @@ class Body(OpCalls):
             raise ArgumentError("a loop's step is at least 1, got %d" % step.__index__())
         typed = next((v for v in (low, high, step) if isinstance(v, Value)), None)
         low, high, step = (self.value(v, typed.type if typed is not None else None) for v in (low, high, step))
-        i = Value(self, self.fresh(hint), low.type)
+        lines = Lines()
+        i = Value(self, self.fresh(hint), low.type, lines)
         attributes = ""
         if unroll is not None:
             count = '"full"' if unroll == "full" else "%d : i32" % literal(unroll, "unroll")
@@ -288,14 +299,12 @@ class Body(OpCalls):
         head = "scf.for %s = %s to %s step %s" % (i.text, low.text, high.text, step.text)
         end = "}" + attributes + self._location
         if body is None:
-            region = Region(["%s : %s {" % (head, low.type), [], end])
-            self._lines.append(region)
-            return _Block(self, region, i)
+            self._lines.append(Region(["%s : %s {" % (head, low.type), lines, end]))
+            return _Block(self, lines, i)
         first = [self.value(v) for v in init]
         types = tuple(v.type for v in first)
-        carried = self._values(types, "v")
-        lines, given = self._inside(lambda: body(i, *carried))
-        given = self._results(given, types, "the body of the loop")
+        carried = self._values(types, "v", lines)
+        given = self._inside(lambda: self._results(body(i, *carried), types, "the body of the loop"), lines)
         if not types:
             self._lines.append(Region(["%s : %s {" % (head, low.type), lines, end]))
             return ()
@@ -312,13 +321,12 @@ class Body(OpCalls):
         first = [self.value(v) for v in init]
         types = tuple(v.type for v in first)
         listed = ", ".join(map(str, types))
-        before, inside = self._values(types, "v"), self._values(types, "v")
-        lines, given = self._inside(lambda: condition(*before))
-        given = self.value(given, i1)
+        lines, body_lines = Lines(), Lines()
+        before, inside = self._values(types, "v", lines), self._values(types, "v", body_lines)
+        given = self._inside(lambda: self.value(condition(*before), i1), lines)
         lines.append("scf.condition(%s)%s"
                      % (given.text, " %s : %s" % (", ".join(v.text for v in before), listed) if types else ""))
-        body_lines, given = self._inside(lambda: body(*inside))
-        given = self._results(given, types, "the body of the loop")
+        given = self._inside(lambda: self._results(body(*inside), types, "the body of the loop"), body_lines)
         body_lines.append("scf.yield" + (" %s : %s" % (", ".join(v.text for v in given), listed) if types else ""))
         if types:
             results = self._values(types, "v")
@@ -335,7 +343,7 @@ class Body(OpCalls):
     def shared(self, element: Any, shape: Any) -> Array:
         """An array in the block's shared memory; stands at the top of the kernel wherever it is asked for."""
         type = shared(element, shape)
-        array = Array(self, self.fresh("shared"), type)
+        array = Array(self, self.fresh("shared"), type, self._top)
         self._constant_lines.append("%s = qd.shared.alloc : %s" % (array.text, type))
         return array
 
@@ -355,6 +363,7 @@ class Body(OpCalls):
         for array, what in ((source, "the source"), (target, "the target")):
             if not isinstance(array, Array):
                 raise ArgumentError("%s of async_copy is an array, got %s" % (what, array.__class__.__name__))
+            self.own(array)
         self.emit("qd.async_copy %s%s, %s%s elements(%d)%s : %s to %s" % (
             source.text, source._subscripts(source_index), target.text, target._subscripts(target_index),
             literal(elements, "elements"), "" if where is None else " if %s" % self.value(where, i1).text, source.type,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 from . import ops
 from .errors import ArgumentError
-from .text import Region, literal, quote, word
+from .text import Lines, Region, literal, quote, word
 from .types import ArrayType, i1, i32, scalar_type
 from .values import Array, Value, scalar_of
 
@@ -79,7 +79,7 @@ class OpCalls:
             if len(operands) <= place or not isinstance(operands[place], Array):
                 raise ArgumentError("operand %d of '%s' is an array" % (place + 1, name))
             operands, array = operands[:place] + operands[place + 1:], operands[place]
-            return getattr(array, method)(*operands, **options)
+            return getattr(self.own(array), method)(*operands, **options)
         return getattr(self, method)(*operands, **options)
 
     # ---- ops ------------------------------------------------------------------------------------------------------
@@ -203,10 +203,11 @@ class OpCalls:
         results = tuple(v.type for v in operands)
         if by_kind:
             return self.emit(text, results[0])
-        lower, higher = (tuple(self._values(results, hint)) for hint in ("a", "b"))
+        lines = Lines()
+        lower, higher = (tuple(self._values(results, hint, lines)) for hint in ("a", "b"))
         single = len(operands) == 1
-        lines, given = self._inside(lambda: kind(lower[0], higher[0]) if single else kind(lower, higher))
-        given = self._results(given, results, "the function of '%s'" % name)
+        given = self._inside(lambda: self._results(kind(lower[0], higher[0]) if single else kind(lower, higher),
+                                                   results, "the function of '%s'" % name), lines)
         lines.append("qd.yield %s : %s" % (", ".join(v.text for v in given), ", ".join(map(str, results))))
         out = self._values(results, "v")
         listed = [", ".join(v.text for v in side) for side in (lower, higher)]
@@ -232,7 +233,7 @@ class OpCalls:
             if array is not None:
                 if not isinstance(array, Array):
                     raise ArgumentError("%s is a shared array, got %s" % (name, array.__class__.__name__))
-                text += " %s(%s)" % (name, array.text)
+                text += " %s(%s)" % (name, self.own(array).text)
         results = self.emit("%s : %s" % (text, values[0].type), (i32,) * len(values))
         return results if len(values) > 1 else results[0]
 
@@ -314,4 +315,4 @@ class OpCalls:
             return self.value(value, parameter.type)
         if not isinstance(value, Array) or value.type != parameter.type:
             raise ArgumentError("found %r, expected an array of %s" % (value, parameter.type))
-        return value
+        return self.own(value)

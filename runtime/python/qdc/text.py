@@ -39,11 +39,17 @@ def quote(text: Any) -> str:
     return '"%s"' % "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else "\\%02X" % b for b in data)
 
 
+class Lines(List[Any]):
+    """The ops of a region: lines, and ops with regions. `open` while ops are added, here or further inside."""
+
+    open = False
+
+
 class Region:
     """An op with regions: the lines before, between and behind them."""
 
     def __init__(self, parts: List[Any]):
-        self.parts = parts  # lines (str) and regions (list of lines and Region), in turn
+        self.parts = parts  # lines (str) and regions (Lines), in turn
 
     def write(self, out: List[str], indent: str) -> None:
         for part in self.parts:

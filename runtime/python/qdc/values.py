@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Optional
 
 from .errors import ArgumentError
-from .text import literal, word
+from .text import Lines, literal, word
 from .types import ArrayType, ScalarType, VectorType, i1, i32, i64, vector
 
 if TYPE_CHECKING:
@@ -28,14 +28,15 @@ def is_number(value: Any) -> bool:
 
 
 class Value:
-    """Something that the kernel computes."""
+    """Something that the kernel computes, in a region of it: the one that ops are added to, unless another is named."""
 
-    __slots__ = ("body", "text", "type")
+    __slots__ = ("body", "text", "type", "region")
     # NumPy's scalars leave operators to us.
     __array_ufunc__ = None
 
-    def __init__(self, body: Body, text: str, type: Any):
+    def __init__(self, body: Body, text: str, type: Any, region: Optional[Lines] = None):
         self.body, self.text, self.type = body, text, type
+        self.region = body._lines if region is None else region
 
     def __repr__(self) -> str:
         return "<%s: %s>" % (self.text, self.type)
@@ -174,6 +175,7 @@ class Value:
     def _compare(self, other: Any, integer: str, float: str) -> Any:
         if not isinstance(other, Value) and not is_number(other):
             raise ArgumentError("%s is compared with %s, expected a number" % (self.text, other.__class__.__name__))
+        self.body.own(self)
         other = self.body.value(other, self.type)
         if scalar_of(self.type) is i1 and integer not in ("eq", "ne"):
             integer = integer.replace("s", "u", 1)  # true is above false
@@ -206,6 +208,7 @@ class Value:
         lane = literal(lane, "a vector's element")
         if not 0 <= lane < self.type.lanes:
             raise ArgumentError("element %d of %s" % (lane, self.type))
+        self.body.own(self)
         return self.body.emit("vector.extract %s[%d] : %s from %s" % (self.text, lane, self.type.element, self.type),
                               self.type.element)
 
@@ -220,6 +223,7 @@ class Array(Value):
     __slots__ = ()
 
     def _subscripts(self, index: Any) -> str:
+        self.body.own(self)
         rows = index if isinstance(index, (tuple, list)) else (index,)
         if len(rows) != self.type.rank:
             raise ArgumentError("%s of %s takes %d subscripts, got %d"
@@ -244,7 +248,7 @@ class Array(Value):
         too."""
         element = self.type.element
         if isinstance(value, Value) and isinstance(value.type, VectorType) and value.type.element is element:
-            value, of_vector = value, True
+            value, of_vector = self.body.own(value), True
         else:
             value, of_vector = self.body.value(value, element), False
         text = "qd.store %s%s, %s%s" % ("volatile " if volatile else "", value.text, self.text, self._subscripts(index))
@@ -328,11 +332,13 @@ class Array(Value):
             for extent in self.type.shape if dim is None else self.type.shape[dim:dim + 1]:
                 count *= extent
             return count
+        self.body.own(self)
         return self.body.emit("qd.size %s%s : %s -> %s"
                               % (self.text, "" if dim is None else ", %d" % dim, self.type, type), type)
 
     def view(self, index: Any, sizes: Any, *, strides: Any = None) -> Array:
         """A part of a buffer, as a buffer: where it begins, its extents, and the distance of neighbours."""
+        self.body.own(self)
         sizes = sizes if isinstance(sizes, (tuple, list)) else (sizes,)
         rows = index if isinstance(index, (tuple, list)) else (index,)
         wide = any(isinstance(v, Value) and v.type is i64 for v in (*rows, *sizes, *(strides or ())))
@@ -347,6 +353,7 @@ class Array(Value):
     def reinterpret(self, element: Any) -> Array:
         """The buffer's bytes as elements of another type, in one dimension."""
         from .types import element_type
+        self.body.own(self)
         result = ArrayType("buffer", element_type(element), 1)
         return self.body.emit("qd.reinterpret %s : %s to %s" % (self.text, self.type, result), result)
 
