@@ -396,6 +396,30 @@ class Mistakes(unittest.TestCase):
         with self.assertRaisesRegex(qdc.ArgumentError, "a region that has ended"):
             k.value(left)
 
+    def test_names_of_arguments(self):
+        """An argument hides nothing that a kernel has anyway, and is not hidden by it."""
+        module = qdc.Builder()
+        names = [name for name in dir(module.kernel("k", {"n": qdc.i32}, 32)) if name != "n"]
+        self.assertLess({"subgroup", "block", "grid", "math", "arith", "if_", "for_", "value", "name", "arguments",
+                         "_lines", "_clauses", "__class__"}, set(names))
+        for name in names:
+            with self.subTest(name), self.assertRaisesRegex(
+                    qdc.ArgumentError, "argument '%s' of 'q' has the name of an attribute that 'q' has anyway" % name):
+                module.kernel("q", {"n": qdc.i32, name: qdc.i32}, 32)
+        with self.assertRaisesRegex(qdc.ArgumentError, "argument 'returns' of 'q' has the name"):
+            module.function("q", {"returns": qdc.i32})
+        function = module.function("f", {"block": qdc.i32}, attributes=False)
+        function.returns(function["block"] + 1)
+        k = module.kernel("q", {"block": qdc.buffer(qdc.i32), "if_": qdc.i32, "n": qdc.i32}, 1, attributes=False)
+        with self.assertRaises(AttributeError):
+            k.n
+        k.block.sync()
+        with k.if_(k["if_"] > 2):
+            k["block"][0] = k.call(function, k["if_"] + k["n"])
+        out = np.zeros(1, np.int32)
+        qdc.Device("interp").load(module)["q"](out, 5, 7, grid=1)
+        self.assertEqual(13, out[0])
+
     def test_arrays_of_other_kernels(self):
         module = qdc.Builder()
         k = module.kernel("k", {"x": qdc.buffer(qdc.i32)}, 32)

@@ -280,6 +280,16 @@ class Meaning(unittest.TestCase):
         with self.assertRaisesRegex(qdc.ArgumentError, "is for kernels"):
             fe.subgroup.shuffle(1, 2)
 
+    def test_names_of_parameters(self):
+        """Those that the builder has for something else."""
+        @kernel(block=1)
+        def sums(value: i32, name: i32, math: i32, if_: buffer(i32)):
+            if value > 2:
+                if_[0] = value + name * math
+        out = np.zeros(1, np.int32)
+        sums(3, 4, 5, out, grid=1, device="interp")
+        self.assertEqual(23, out[0])
+
 
 class Errors(unittest.TestCase):
     """Each kernel below is wrong in the line that ends in `# !`."""
@@ -521,7 +531,7 @@ class Anything(unittest.TestCase):
                     try:
                         node, file = parse(function)
                         types = {argument.arg: type for argument in node.args.args}
-                        built = module_text.kernel("k", types, 32)
+                        built = module_text.kernel("k", types, 32, attributes=False)
                         Lowering(built).run_kernel(Function(function, node, file),
                                                    {name: built[name] for name in types})
                         qdc.compile(module_text, "nvptx", emit="qir")

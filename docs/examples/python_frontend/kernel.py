@@ -69,7 +69,7 @@ class Kernel:
             types[argument.arg] = type
         module = qdc.Builder(file)
         try:
-            built = module.kernel(self.__name__, types, self.block, **self.options)
+            built = module.kernel(self.__name__, types, self.block, attributes=False, **self.options)
         except qdc.ArgumentError as error:
             fail(file, node, str(error))
         Lowering(built).run_kernel(function, {name: built[name] for name in types})

@@ -21,13 +21,14 @@ from .values import Array, Value
 
 
 class _Named(Body):
-    """A body with arguments, which are attributes by their names."""
+    """A body with arguments, which are items by their names, and attributes if so asked."""
 
-    def __init__(self, module: Builder, name: str, arguments: Mapping[str, Any]):
+    def __init__(self, module: Builder, name: str, arguments: Mapping[str, Any], attributes: bool):
         super().__init__(module)
         self.name = symbol(name)
         self.arguments: List[Value] = []
         self._by_name: Dict[str, Value] = {}
+        self._attributes = self._by_name if attributes else {}
         if not isinstance(arguments, Mapping):
             raise ArgumentError("arguments map names to types, got %s" % arguments.__class__.__name__)
         for key, type in arguments.items():
@@ -35,12 +36,24 @@ class _Named(Body):
                 type = element_type(type)
             kind = Array if isinstance(type, ArrayType) else Value
             argument = kind(self, "%" + symbol(key), type)
+            if attributes and self._has(key):
+                raise ArgumentError("argument '%s' of '%s' has the name of an attribute that '%s' has anyway; name it "
+                                    "otherwise, or take arguments as items alone, with attributes=False"
+                                    % (key, name, name))
             self._taken[key] = 1
             self.arguments.append(argument)
             self._by_name[key] = argument
 
+    def _has(self, name: str) -> bool:
+        """Whether an attribute is neither an argument nor an op."""
+        try:
+            object.__getattribute__(self, name)
+        except AttributeError:
+            return False
+        return True
+
     def __getattr__(self, name: str) -> Any:
-        found = self.__dict__.get("_by_name", {}).get(name)
+        found = self.__dict__.get("_attributes", {}).get(name)
         return super().__getattr__(name) if found is None else found
 
     def __getitem__(self, name: str) -> Value:
@@ -54,9 +67,9 @@ class _Named(Body):
 class KernelBuilder(_Named):
     """A kernel under construction. Arguments are attributes, and items: `k.n`, `k["n"]`."""
 
-    def __init__(self, module: Builder, name: str, arguments: Mapping[str, Any], clauses: str):
-        super().__init__(module, name, arguments)
+    def __init__(self, module: Builder, name: str, arguments: Mapping[str, Any], attributes: bool, clauses: str):
         self._clauses = clauses
+        super().__init__(module, name, arguments, attributes)
 
     def _write(self) -> str:
         rows = ", ".join("%s: %s%s" % (a.text, a.type, getattr(a.type, "attributes", "")) for a in self.arguments)
@@ -67,9 +80,9 @@ class KernelBuilder(_Named):
 class Function(_Named):
     """A function that kernels call, under construction; `returns` ends it."""
 
-    def __init__(self, module: Builder, name: str, arguments: Mapping[str, Any]):
-        super().__init__(module, name, arguments)
+    def __init__(self, module: Builder, name: str, arguments: Mapping[str, Any], attributes: bool):
         self._returned: Tuple[Value, ...] = ()
+        super().__init__(module, name, arguments, attributes)
 
     def returns(self, *values: Any) -> None:
         """What the function gives."""
@@ -103,8 +116,9 @@ class Builder:
         return name
 
     def kernel(self, name: str, arguments: Mapping[str, Any], block: Any, *, resizable: bool = False,
-               min_blocks: int = 0, max_registers: int = 0) -> KernelBuilder:
-        """Begins a kernel: its arguments' types by name, and its block's size in threads."""
+               min_blocks: int = 0, max_registers: int = 0, attributes: bool = True) -> KernelBuilder:
+        """Begins a kernel: its arguments' types by name, and its block's size in threads. With `attributes` False
+        arguments are items alone, and may have any name: for frontends, whose users choose them."""
         extents = block if isinstance(block, (tuple, list)) else (block,)
         if not 1 <= len(extents) <= 3:
             raise ArgumentError("a block has 1 to 3 dimensions, got %d" % len(extents))
@@ -112,13 +126,15 @@ class Builder:
         clauses += " resizable" if resizable else ""
         clauses += " min_blocks(%d)" % literal(min_blocks, "min_blocks") if min_blocks else ""
         clauses += " max_registers(%d)" % literal(max_registers, "max_registers") if max_registers else ""
-        built = KernelBuilder(self, self._claim(name), arguments, clauses)
+        built = KernelBuilder(self, name, arguments, attributes, clauses)
+        self._claim(name)
         self._parts.append(built)
         return built
 
-    def function(self, name: str, arguments: Mapping[str, Any]) -> Function:
-        """Begins a function that kernels can call."""
-        built = Function(self, self._claim(name), arguments)
+    def function(self, name: str, arguments: Mapping[str, Any], *, attributes: bool = True) -> Function:
+        """Begins a function that kernels can call; `attributes` as for kernels."""
+        built = Function(self, name, arguments, attributes)
+        self._claim(name)
         self._parts.append(built)
         return built
 
