@@ -278,7 +278,9 @@ class Mistakes(unittest.TestCase):
         k = module.kernel("k", {"i": qdc.i32, "j": qdc.i64, "f": qdc.f32, "x": qdc.buffer(qdc.f32)}, 32)
         other = module.kernel("other", {"i": qdc.i32}, 32)
         for build, text in (
-                (lambda: k.i + k.f, r"found %f of f32, expected i32"), (lambda: k.i + k.j, "expected i32"),
+                (lambda: k.i + k.f, r"found %f of f32, expected i32"), (lambda: k.i + k.j, r"expected i32; it can be converted, as in v.to\(qdc.i32\)$"),
+                (lambda: k.f + k.vector(k.f, k.f), r"of vector<2xf32>, expected f32$"),
+                (lambda: k.vector(k.f, k.f) + k.vector(k.i, k.i), r"of vector<2xi32>, .*v.to\(qdc.f32\)$"),
                 (lambda: k.i + other.i, "belongs to another kernel"), (lambda: k.i + 2**40, "does not fit i32"),
                 (lambda: k.i + 0.5, "expected an integer"), (lambda: k.f & 1, "no such operator"),
                 (lambda: k.i / 2, "use //"),

@@ -331,7 +331,45 @@ class Errors(unittest.TestCase):
 
         def stored(n: i32, x: buffer(f32)):
             x[0] = n  # !
-        self.refused(stored, "found %n of i32, expected f32")
+        self.refused(stored, r"found i32, expected f32: convert it, as in f32\(x\)\n")
+
+        def narrowed(n: i32, x: buffer(i32), y: buffer(f32)):
+            x[0] = y[0]  # !
+        self.refused(narrowed, r"error: found f32, expected i32: convert it, as in i32\(x\)\n")
+
+        def lanes(n: i32, x: buffer(f32)):
+            x[0] = subgroup.shuffle(vector(x[1], x[2]), 0) + x[1]  # !
+        self.refused(lanes, "the operands are vector<2xf32> and f32")
+
+        def whole(n: i32, x: buffer(f32)):
+            x.atomic("add", x, 0)  # !
+        self.refused(whole, "found an array of !qd.buffer<f32>, expected f32\n")
+
+        def function(n: i32, x: buffer(f32)):
+            x[0] = lambda: 1.0  # !
+        self.refused(function, "found a function, expected f32\n")
+
+        def nothing(n: i32, x: buffer(f32)):
+            x[0] = None  # !
+        self.refused(nothing, "found None, expected f32\n")
+
+        def a_type(n: i32, x: buffer(f32)):
+            x[0] = i32  # !
+        self.refused(a_type, "found the type i32, expected f32\n")
+
+        def an_op(n: i32, x: buffer(f32)):
+            x[0] = thread_index  # !
+        self.refused(an_op, "found an op, expected f32\n")
+
+        def tuples(n: i32, x: buffer(i32)):
+            if (n, 1) == (1, n):  # !
+                x[0] = 1
+        self.refused(tuples, r"a tuple of \(i32, the number 1\) and a tuple of \(the number 1, i32\) are not compared")
+
+        def with_none(n: i32):
+            while n == None:  # noqa: E711  # !
+                pass
+        self.refused(with_none, "i32 and None are not compared")
 
         def subscript(n: f32, x: buffer(f32)):
             x[n] = 1.0  # !
@@ -451,11 +489,36 @@ class Errors(unittest.TestCase):
 
         def dictionary(n: i32):
             d = {1: n}  # !
-        self.refused(dictionary, "'Dict' is not supported")
+        self.refused(dictionary, "a dictionary is not supported")
 
         def text(n: i32):
             f"{n}"  # !
-        self.refused(text, "'JoinedStr' is not supported")
+        self.refused(text, "an f-string is not supported")
+
+        def walrus(n: i32):
+            if (m := n) > 2:  # !
+                pass
+        self.refused(walrus, "':=' is not supported")
+
+        def generator(n: i32):
+            yield n  # !
+        self.refused(generator, "'yield' is not supported")
+
+        def chain(n: i32):
+            yield from (n,)  # !
+        self.refused(chain, "'yield from' is not supported")
+
+        def unordered(n: i32):
+            n = {n}  # !
+        self.refused(unordered, "a set is not supported")
+
+        def slices(n: i32, m: buffer(i32, 2)):
+            n = m[0:2, 1]  # !
+        self.refused(slices, "a slice among several subscripts is not supported")
+
+        def of_function(n: i32):
+            thread_index.size  # !
+        self.refused(of_function, "an op has no 'size' in a kernel")
 
         def long(n: i32):
             for i in static_range(10**9):  # !

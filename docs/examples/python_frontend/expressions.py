@@ -1,9 +1,10 @@
 """Expressions: operators, calls, subscripts, and what Python names outside of a kernel."""
 import ast
 import inspect
+import types
 
 import qdc
-from qdc.values import Array, Value, is_number
+from qdc.values import Array, Value, is_number, lanes_of, scalar_of
 
 from . import names
 
@@ -11,6 +12,23 @@ COMPARISONS = {ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.Lt: "__lt__", ast.LtE:
 METHODS = ("load", "store", "atomic", "atomic_cas", "atomic_load", "atomic_store", "size", "view", "reinterpret", "to",
            "type", "shape")
 MAX_ROUNDS = 4096  # of loops that are unrolled
+# Classes of the syntax tree, by what stands in the source.
+WORDS = {"NamedExpr": "':='", "JoinedStr": "an f-string", "TemplateStr": "a t-string", "Yield": "'yield'",
+         "YieldFrom": "'yield from'", "Await": "'await'", "Dict": "a dictionary", "DictComp": "a dictionary",
+         "Set": "a set", "SetComp": "a set", "Slice": "a slice among several subscripts", "Starred": "'*'",
+         "ClassDef": "'class'", "AsyncFunctionDef": "'async def'", "ImportFrom": "'from'", "AsyncFor": "'async for'",
+         "AsyncWith": "'async with'", "Delete": "'del'", "TryStar": "'except*'", "TypeAlias": "'type'"}
+# Classes of values that are not numbers, arrays or the like.
+DESCRIPTIONS = {"Undefined": "unassigned", "Local": "a function", "Op": "an op", "Ops": "a family of ops", "str": "a text",
+                "Special": "a function", "module": "a module", "Kernel": "a kernel", "list": "a list", "dict": "a dictionary",
+                "set": "a set", "range": "a range", "ndarray": "an array of NumPy", "ArrayType": "a type of buffers",
+                "type": "a class"}
+
+
+def word_for(node):
+    """A part of the syntax tree as it is written in Python."""
+    name = type(node).__name__
+    return WORDS.get(name) or "'%s'" % name.lower()
 
 
 class Expressions:
@@ -19,7 +37,7 @@ class Expressions:
     def expression(self, node):
         handler = getattr(self, "get_" + type(node).__name__, None)
         if handler is None:
-            self.fail(node, "'%s' is not supported in a kernel" % type(node).__name__)
+            self.fail(node, "%s is not supported in a kernel" % word_for(node))
         return self.guarded(node, handler, node)
 
     def describe(self, value):
@@ -32,7 +50,20 @@ class Expressions:
             return "a tuple of (%s)" % ", ".join(map(self.describe, value))
         if is_number(value):
             return "the number %s" % (value,)
-        return "unassigned" if type(value).__name__ == "Undefined" else type(value).__name__
+        if value is None:
+            return "None"
+        if isinstance(value, (qdc.ScalarType, qdc.VectorType)):
+            return "the type %s" % value
+        word = type(value).__name__
+        if word in DESCRIPTIONS:
+            return DESCRIPTIONS[word]
+        return "a function" if callable(value) and hasattr(value, "__name__") else word
+
+    def mismatch(self, found, type):
+        """The builder's words for a value of another type, in this language."""
+        text = "found %s, expected %s" % (self.describe(found), type or "a value")
+        converts = isinstance(found, Value) and not isinstance(found, Array) and lanes_of(found.type) == lanes_of(type)
+        return text + (": convert it, as in %s(x)" % scalar_of(type) if converts else "")
 
     def condition(self, value, node):
         """A value as a condition: known beforehand, or an i1."""
@@ -167,6 +198,9 @@ class Expressions:
                 found = found | same if isinstance(found, Value) or isinstance(same, Value) else bool(found or same)
             return self.negated(found) if isinstance(op, ast.NotIn) else found
         method = COMPARISONS[type(op)]
+        for side, other in ((left, right), (right, left)):
+            if has_value(side) and not (isinstance(other, Value) or is_number(other)) or isinstance(side, Array):
+                self.fail(node, "%s and %s are not compared in a kernel" % (self.describe(left), self.describe(right)))
         self.here(node)
         if isinstance(left, Value):
             return getattr(left, method)(right)
@@ -236,6 +270,8 @@ class Expressions:
         try:
             return getattr(value, node.attr)
         except AttributeError as error:
+            if type(value).__name__ in DESCRIPTIONS and not isinstance(value, (names.Ops, types.ModuleType)):
+                self.fail(node, "%s has no '%s' in a kernel" % (self.describe(value), node.attr))
             self.fail(node, str(error))
 
     def get_Subscript(self, node):
@@ -412,7 +448,6 @@ class Expressions:
 
 
 def scalar(value):
-    from qdc.values import scalar_of
     return scalar_of(value.type)
 
 

@@ -16,7 +16,7 @@ from qdc.values import Array, Value, is_number
 
 from .errors import FrontendError, fail
 from .exits import Exits
-from .expressions import Expressions
+from .expressions import Expressions, word_for
 
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
              ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.BitAnd: operator.and_,
@@ -101,6 +101,7 @@ class Lowering(Expressions):
 
     def __init__(self, body):
         self.body, self.depth, self.scope = body, 0, None
+        body._mismatch = self.mismatch
 
     # ---- functions ------------------------------------------------------------------------------------------------
 
@@ -184,7 +185,7 @@ class Lowering(Expressions):
         for statement in rows:
             handler = getattr(self, "do_" + type(statement).__name__, None)
             if handler is None:
-                self.fail(statement, "'%s' is not supported in a kernel" % WORDS.get(type(statement), type(statement).__name__.lower()))
+                self.fail(statement, "%s is not supported in a kernel" % word_for(statement))
             self.guarded(statement, handler, statement)
 
     def here(self, node):
@@ -539,10 +540,6 @@ class Lowering(Expressions):
             self.assign(node.target, indices[0] if len(indices) == 1 else tuple(indices))
             self.statements(node.body)
         self.branch(node, inside, step, lambda: None)
-
-
-WORDS = {ast.ClassDef: "class", ast.AsyncFunctionDef: "async def", ast.ImportFrom: "from", ast.AsyncFor: "async for",
-         ast.AsyncWith: "async with", ast.Delete: "del"}
 
 
 def _shape(value):

@@ -12,7 +12,7 @@ from .op_calls import OpCalls, Ops
 from .text import Lines, Region, literal, quote, write
 from .types import (ArrayType, ScalarType, VectorType, element_type, f32, i1, i32, i64, private, scalar_bits,
                     scalar_type, shared)
-from .values import Array, Value, is_number, scalar_of
+from .values import Array, Value, is_number, lanes_of, scalar_of
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -126,19 +126,27 @@ class Body(OpCalls):
                                 " out" % value.text)
         return value
 
+    def _mismatch(self, found: Any, type: Any) -> str:
+        """What is said where a value of a type is expected (None: of any). Frontends have words of their own."""
+        expected = "expected a value%s" % (" of %s" % type if type else "")
+        if isinstance(found, Array):
+            return "%s is an array, %s" % (found.text, expected)
+        if not isinstance(found, Value):
+            return "found %s, %s" % (found.__class__.__name__, expected)
+        text = "found %s of %s, expected %s" % (found.text, found.type, type)
+        if lanes_of(found.type) == lanes_of(type):
+            text += "; it can be converted, as in v.to(qdc.%s)" % scalar_of(type)
+        return text
+
     def value(self, value: Any, type: Any = None) -> Value:
         """A value of that type: one that is of it, or a number made a constant."""
-        if isinstance(value, Array):
-            raise ArgumentError("%s is an array, expected a value%s" % (value.text, " of %s" % type if type else ""))
+        if isinstance(value, Array) or not (isinstance(value, Value) or is_number(value)):
+            raise ArgumentError(self._mismatch(value, type))
         if isinstance(value, Value):
             self.own(value)
             if type is not None and value.type != type:
-                raise ArgumentError("found %s of %s, expected %s; it can be converted, as in v.to(qdc.%s)" % (
-                    value.text, value.type, type, type))
+                raise ArgumentError(self._mismatch(value, type))
             return value
-        if not is_number(value):
-            raise ArgumentError("found %s, expected a value%s"
-                                % (value.__class__.__name__, " of %s" % type if type else ""))
         if type is None:
             type = i1 if isinstance(value, bool) else i32 if hasattr(value, "__index__") else f32
         return self.constant(value, type)

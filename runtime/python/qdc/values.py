@@ -21,6 +21,11 @@ def scalar_of(type: Any) -> Any:
     return type.element if isinstance(type, VectorType) else type
 
 
+def lanes_of(type: Any) -> int:
+    """The lanes of a vector type; 0 of a scalar type."""
+    return type.lanes if isinstance(type, VectorType) else 0
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is Python's or NumPy's number rather than one of the kernel."""
     return not isinstance(value, (Value, str, bytes, ArrayType, ScalarType, VectorType)) and (
