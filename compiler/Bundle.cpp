@@ -2,15 +2,11 @@
 
 #include "compiler/Bundle.h"
 
-#include "compiler/Session.h"
-#include "ir/Version.h"
+#include "compiler/Bytecode.h"
 
-#include "mlir/Bytecode/BytecodeWriter.h"
-#include "mlir/IR/AttrTypeSubElements.h"
 #include "llvm/Object/OffloadBinary.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/xxhash.h"
 
 using namespace mlir;
@@ -85,26 +81,8 @@ std::string packVariant(const Target &target, CodeKind kind, StringRef code, Str
   return entry;
 }
 
-/// Keeps of each file location the file's name, so that bytes do not depend on where the input lies.
-static void dropPaths(ModuleOp module) {
-  AttrTypeReplacer replacer;
-  replacer.addReplacement([](FileLineColRange range) -> std::optional<Attribute> {
-    StringRef name = llvm::sys::path::filename(range.getFilename().getValue());
-    return FileLineColRange::get(StringAttr::get(range.getContext(), name), range.getStartLine(),
-                                 range.getStartColumn(), range.getEndLine(), range.getEndColumn());
-  });
-  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/false, /*replaceLocs=*/true);
-}
-
 std::string packQIR(ModuleOp module) {
-  OwningOpRef<ModuleOp> copy = module.clone();
-  dropPaths(*copy);
-  (*copy)->setAttr(versionAttribute, IntegerAttr::get(IntegerType::get(copy->getContext(), 32), qirVersion));
-  std::string bytes;
-  llvm::raw_string_ostream stream(bytes);
-  // Writing bytecode of the current version cannot fail.
-  (void)writeBytecodeToFile(*copy, stream);
-  return write(llvm::object::IMG_None, llvm::object::OFK_None, {{"triple", "qir"}}, bytes);
+  return write(llvm::object::IMG_None, llvm::object::OFK_None, {{"triple", "qir"}}, writeBytecode(module));
 }
 
 } // namespace qd

@@ -25,7 +25,7 @@ enum class CodeKind { PTX, Cubin, HSACO, SPIRV };
 std::string packVariant(const Target &target, CodeKind kind, llvm::StringRef code, llvm::StringRef interface,
                         size_t &offset);
 
-/// The QIR that all variants come from as an entry: bytecode without paths.
+/// The QIR that all variants come from as an entry, as `writeBytecode` gives it.
 std::string packQIR(mlir::ModuleOp module);
 
 } // namespace qd

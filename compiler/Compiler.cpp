@@ -5,6 +5,7 @@
 #include "codegen/cpu/CPU.h"
 #include "compiler/BindArguments.h"
 #include "compiler/BlockSizes.h"
+#include "compiler/Bytecode.h"
 #include "compiler/Compilation.h"
 #include "compiler/ResultCache.h"
 #include "compiler/Worker.h"
@@ -21,6 +22,7 @@ namespace qd {
 const std::vector<EmitKind> &getEmitKinds() {
   static const std::vector<EmitKind> kinds = {
       {"qir", "the input, verified and printed in canonical form"},
+      {"bytecode", "the same as bytes, with a checksum"},
       {"expanded", "QIR after the expansions for the target"},
       {"llvm", "LLVM IR as instruction selection gets it (nvptx, amdgcn, cpu)"},
       {"asm", "the target's assembly text"},
@@ -142,6 +144,8 @@ static FailureOr<std::string> run(Session &session, std::string_view qir, std::s
     return failure();
   if (options.emit == "qir")
     return printModule(module);
+  if (options.emit == "bytecode")
+    return writeBytecode(module);
   if (requests->empty()) {
     session.error("no target: name one with -target=nvptx, amdgcn, spirv or cpu");
     return failure();

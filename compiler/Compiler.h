@@ -106,7 +106,7 @@ struct CompileResult {
   /// The same one by one, in the order in which they were found.
   std::vector<Message> messages;
   /// What `data` consists of, in the order of the targets: one for a target's own output, several for a bundle, none
-  /// for "qir", "stats" and "stats-json".
+  /// for "qir", "bytecode", "stats" and "stats-json".
   std::vector<Variant> variants;
   /// Whether this came out of a cache, or of another thread's compile.
   bool isCached = false;
@@ -116,7 +116,7 @@ struct CompileResult {
   }
 };
 
-/// Compiles QIR text or bytecode. `name` stands for the input in diagnostics.
+/// Compiles QIR text, or bytecode that `emit` "bytecode" gave. `name` stands for the input in diagnostics.
 QDC_API CompileResult compile(std::string_view qir, std::string_view name, const CompileOptions &options);
 
 /// What `qdc --cache-stats` prints: the folder of the options, its entries and bytes, and how often it was of use.

@@ -2,6 +2,7 @@
 
 #include "compiler/Session.h"
 
+#include "compiler/Bytecode.h"
 #include "ir/Dialect.h"
 #include "ir/Version.h"
 #include "mlir/Bytecode/BytecodeReader.h"
@@ -182,9 +183,16 @@ bool Session::checkText(llvm::StringRef qir, llvm::StringRef name) {
 }
 
 ModuleOp Session::parse(llvm::StringRef qir, llvm::StringRef name) {
-  bool isText = !isBytecode(llvm::MemoryBufferRef(qir, name));
-  if (isText && !(checkText(qir, name) && checkVersion(qir, name)))
+  if (beginsAsBytecode(qir)) {
+    llvm::Expected<llvm::StringRef> bytecode = openBytecode(qir);
+    if (!bytecode) {
+      error(name, 0, qir, llvm::toString(bytecode.takeError()));
+      return {};
+    }
+    qir = *bytecode;
+  } else if (!checkText(qir, name) || !checkVersion(qir, name)) {
     return {};
+  }
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(qir, name), llvm::SMLoc());
   handler = std::make_unique<Handler>(*this);
   module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));

@@ -85,9 +85,9 @@ QDC_API void qdcInitCompileOptionsSized(qdcCompileOptions *options, uint32_t str
 QDC_API void qdcInitCompileOptions(qdcCompileOptions *options);
 #define qdcInitCompileOptions(options) qdcInitCompileOptionsSized(options, (uint32_t)sizeof(qdcCompileOptions))
 
-/* Compiles `size` bytes of QIR text or bytecode. `name` stands for the input in diagnostics (a file name; null for
- * "<input>"). Never returns null: the result says whether it is ok, and holds the diagnostics either way. The caller
- * frees it. The same input, options and library give the same bytes. */
+/* Compiles `size` bytes of QIR text, or of bytecode that the output "bytecode" gave. `name` stands for the input in
+ * diagnostics (a file name; null for "<input>"). Never returns null: the result says whether it is ok, and holds the
+ * diagnostics either way. The caller frees it. The same input, options and library give the same bytes. */
 QDC_API qdcResult qdcCompile(const void *qir, size_t size, const char *name,
                              const qdcCompileOptions *options);
 
@@ -139,7 +139,7 @@ typedef struct qdcVariant {
 } qdcVariant;
 
 /* What the artifact consists of, in the order of the targets; null past the end. A target's own output is one variant,
- * a bundle one for each target and subgroup size; "qir", "stats" and "stats-json" have none. */
+ * a bundle one for each target and subgroup size; "qir", "bytecode", "stats" and "stats-json" have none. */
 QDC_API size_t qdcResultNumVariants(qdcResult result);
 QDC_API const qdcVariant *qdcResultVariant(qdcResult result, size_t index);
 

@@ -39,6 +39,14 @@ class Artifacts(unittest.TestCase):
         with self.assertRaisesRegex(qdc.ArgumentError, "no text"):
             qdc.compile(kernels.SCALE, "amdgcn", emit="hsaco").text
 
+    def test_bytecode(self):
+        whole = qdc.compile(kernels.SCALE, [], emit="bytecode").data
+        self.assertEqual(qdc.compile(kernels.SCALE, "nvptx", emit="ptx").data,
+                         qdc.compile(whole, "nvptx", emit="ptx").data)
+        damaged = whole[:100] + bytes([whole[100] ^ 1]) + whole[101:]
+        with self.assertRaisesRegex(qdc.CompileError, "this bytecode is damaged: its bytes have checksum"):
+            qdc.compile(damaged, "nvptx")
+
     def test_files(self):
         with tempfile.TemporaryDirectory() as folder:
             import pathlib

@@ -130,6 +130,8 @@ static std::pair<StringRef, bool> describeFile(StringRef kind) {
     return {kind, true};
   if (kind == "spirv")
     return {"spv", true};
+  if (kind == "bytecode")
+    return {"qbc", true};
   return {kind, false};
 }
 

@@ -74,7 +74,7 @@ def source_of(source: Any, name: Optional[str]) -> Tuple[bytes, str]:
         name = getattr(source, "name", None) if name is None else name
         source = source.to_qir()
     if isinstance(source, str):
-        if source.endswith((".qir", ".qdb")) and "\n" not in source:
+        if source.endswith((".qir", ".qbc", ".qdb")) and "\n" not in source:
             raise ArgumentError("%r is no program; a file is a pathlib.Path" % source)
         try:
             return source.encode(), "<input>" if name is None else name

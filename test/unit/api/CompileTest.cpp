@@ -164,7 +164,7 @@ TEST(Compile, BadInput) {
       {"qd.kernel @k() block(0) { qd.return }", "error: 'qd.kernel' op expected block dimensions from 1 to 1024"},
       {"qd.kernel @k() block(32) { qd.nope }", "qd.nope"},
       {"qd.kernel @k(", "test.qir:1:"},
-      {"ML\xefRjunk", "error"},
+      {"ML\xefRjunk", "test.qir:1:1: error: this is bytecode without a checksum, as MLIR's tools write it; qdc takes"},
       {"\xff\xfe\x00", "test.qir:1:1: error"},
   };
   for (const Row &row : rows) {
@@ -172,6 +172,38 @@ TEST(Compile, BadInput) {
     EXPECT_FALSE(result.ok) << row.qir;
     EXPECT_TRUE(contains(result.diagnostics, row.error)) << row.qir << " gives " << result.diagnostics;
   }
+}
+
+/// MLIR's reader does not survive all damage: none reaches it.
+TEST(Compile, DamagedBytecode) {
+  CompileResult whole = compileFor("", "bytecode");
+  ASSERT_TRUE(whole.ok) << whole.diagnostics;
+  auto compileBytes = [](const std::string &bytes) {
+    CompileOptions options;
+    options.targets = {"nvptx"};
+    return compile(bytes, "test.qbc", options);
+  };
+  EXPECT_EQ(compileBytes(whole.data).data, compileFor("nvptx", "ptx").data);
+
+  auto expectRefused = [&](const std::string &bytes, size_t place) {
+    CompileResult result = compileBytes(bytes);
+    EXPECT_FALSE(result.ok) << "at " << place;
+    ASSERT_EQ(result.messages.size(), 1u) << "at " << place;
+    llvm::StringRef said = result.messages[0].text;
+    // A file that does not begin as bytecode is taken for text.
+    EXPECT_TRUE(said.contains("bytecode")) << "at " << place << ": " << said.str();
+  };
+  for (size_t i = 0; i < whole.data.size(); ++i) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      std::string flipped = whole.data;
+      flipped[i] ^= 1 << bit;
+      expectRefused(flipped, i);
+    }
+    if (i)
+      expectRefused(whole.data.substr(0, i), i);
+    expectRefused(whole.data.substr(0, i) + whole.data.substr(i + 1), i);
+  }
+  expectRefused(whole.data + '\0', whole.data.size());
 }
 
 // Subgroup sizes that nobody asked for by name are left out of a bundle where the kernel does not allow them.
@@ -215,12 +247,12 @@ TEST(Compile, BadOptions) {
     return result.diagnostics;
   };
   EXPECT_TRUE(contains(errorOf([](CompileOptions &o) { o.emit = "exe"; }),
-                       "error: unknown output 'exe' of target nvptx, expected one of qir, expanded"));
+                       "error: unknown output 'exe' of target nvptx, expected one of qir, bytecode, expanded"));
   EXPECT_TRUE(contains(errorOf([](CompileOptions &o) {
                          o.targets = {"nvptx", "cpu"};
                          o.emit = "exe";
                        }),
-                       "error: unknown output 'exe', expected one of qir, expanded"));
+                       "error: unknown output 'exe', expected one of qir, bytecode, expanded"));
   EXPECT_EQ(errorOf([](CompileOptions &o) { o.optLevel = 4; }),
             "error: optimisation level 4 is not one of 0, 1, 2, 3\n");
   EXPECT_EQ(errorOf([](CompileOptions &o) { o.divergent = "maybe"; }),
