@@ -10,6 +10,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 
@@ -36,12 +37,47 @@ static FileLineColRange findPlace(Location location) {
   return place;
 }
 
+/// In words of QIR, where MLIR's text names its interfaces, its options or its classes.
+static std::string reword(std::string text) {
+  static constexpr std::pair<const char *, const char *> rows[] = {
+      {"^Dialect `.*' not found for custom op ('[^']*').*", "custom op \\1 is unknown"},
+      {"^Available dialects: (.*) ; for more info on .*", "the dialects are \\1"},
+      {" \\(tried '.*' as well\\)$", ""},
+      {"^unregistered operation ('[^']*') found in dialect .*", "op \\1 is unknown"},
+      {"^operation being parsed with an unregistered dialect\\. .*", "the op's dialect is unknown"},
+      {"^`(.*)` type created with unregistered dialect\\. .*", "type \\1 is unknown"},
+      {"^(#.*) : .* attribute created with unregistered dialect\\. .*", "attribute \\1 is unknown"},
+      {"provides no (type|attribute) parsing hook$", "has no \\1 of its own"},
+      {"expected (::[A-Za-z]+)+ to be one of:", "expected one of"},
+      {"failed to parse [A-Za-z_]+ parameter '.*' which is to be a `.*`$", "failed to parse an attribute"},
+      {"op symbol's parent must have the SymbolTable trait$", "op expected at the top of the module"},
+      {"^expected non-function type$", "expected a type"},
+      {"^expected operation name in quotes$", "expected an op"},
+  };
+  for (auto [pattern, replacement] : rows)
+    text = llvm::Regex(pattern).sub(replacement, text);
+  return text;
+}
+
+static Diagnostic reword(Diagnostic &diagnostic) {
+  Diagnostic reworded(diagnostic.getLocation(), diagnostic.getSeverity());
+  reworded << llvm::Twine(reword(diagnostic.str()));
+  for (Diagnostic &note : diagnostic.getNotes())
+    reworded.attachNote(note.getLocation()) << llvm::Twine(reword(note.str()));
+  return reworded;
+}
+
 /// Prints diagnostics as they come, and keeps them.
 class Session::Handler : public SourceMgrDiagnosticHandler {
 public:
   explicit Handler(Session &session)
       : SourceMgrDiagnosticHandler(session.sources, &session.context, session.stream), session(session) {
-    setHandler([this](Diagnostic &diagnostic) {
+    setHandler([this](Diagnostic &found) {
+      if (found.getSeverity() != DiagnosticSeverity::Error) {
+        emitDiagnostic(found);
+        return record(found);
+      }
+      Diagnostic diagnostic = reword(found);
       emitDiagnostic(diagnostic);
       record(diagnostic);
     });

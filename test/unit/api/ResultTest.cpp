@@ -104,6 +104,42 @@ TEST(Messages, BeforeParsing) {
   }
 }
 
+/// What MLIR's parser says speaks of the program, and of nothing that only programs on MLIR have.
+TEST(Messages, OfTheParser) {
+  struct Row {
+    const char *line, *text, *note = "";
+  };
+  constexpr const char *dialects = "the dialects are arith, builtin, func, math, qd, scf, vector";
+  static constexpr Row rows[] = {
+      {"%v = foo.bar %i : i32", "custom op 'foo.bar' is unknown", dialects},
+      {"%v = arith.constant 1e999 : f32", "custom op 'e999' is unknown", dialects},
+      {"%v = qd.nope %i : i32", "custom op 'qd.nope' is unknown"},
+      {"nope", "custom op 'nope' is unknown", dialects},
+      {"%v = \"qd.nope\"(%i) : (i32) -> i32", "op 'qd.nope' is unknown"},
+      {"%v = \"foo.bar\"(%i) : (i32) -> i32", "the op's dialect is unknown"},
+      {"%v = qd.load %x[%i] : !foo.bar", "type !\"foo\"<\"bar\"> is unknown"},
+      {"%v = arith.addi %i, %i {a = #foo.bar} : i32", "attribute #\"foo\"<\"bar\"> is unknown"},
+      {"%v = arith.addi %i, %i : !scf.bar", "dialect 'scf' has no type of its own"},
+      {"%v = arith.addi %i, %i {a = #scf.bar} : i32", "dialect 'scf' has no attribute of its own"},
+      {"%v = arith.addi %i, %i : int", "expected a type"},
+      {"%v = arith.addi %i, %i overflow<foo> : i32", "custom op 'arith.addi' expected one of none, nsw, nuw"},
+      {"%v = \"qd.global_thread_id\"() <{dim = #qd<dim w>}> : () -> i32", "expected one of x, y, z"},
+      {"qd.kernel @l() block(32) { qd.return }", "'qd.kernel' op expected at the top of the module"},
+      {"%v = arith.addi %i, %i : i32 i32", "expected an op"},
+  };
+  for (const Row &row : rows) {
+    std::string text = "qd.kernel @k(%x: !qd.buffer<f32>) block(32) {\n  %i = qd.global_thread_id x : i32\n  ";
+    CompileResult result = compileFor("nvptx", "ptx", (text + row.line + "\n  qd.return\n}\n").c_str());
+    ASSERT_FALSE(result.messages.empty()) << row.line;
+    EXPECT_EQ(result.messages[0].text, row.text);
+    EXPECT_EQ(result.messages[0].line, 3u) << row.text;
+    EXPECT_EQ(result.messages[0].notes.empty() ? "" : result.messages[0].notes[0].text, row.note) << row.text;
+    EXPECT_NE(result.diagnostics.find(std::string(": error: ") + row.text + "\n"), std::string::npos);
+    for (const char *word : {"::", "MLIR", "-allow", "http", "unregistered"})
+      EXPECT_EQ(result.diagnostics.find(word), std::string::npos) << result.diagnostics;
+  }
+}
+
 TEST(Messages, WithoutAPlace) {
   CompileResult result = compileFor("", "ptx");
   ASSERT_EQ(result.messages.size(), 1u);
