@@ -11,8 +11,9 @@
 //   b.endKernel();
 //   qd::compile(b.finish(), "scale", options);
 //
-// The order of calls is checked: a wrong one is kept as `getError` and ends in a module that does not compile. Not
-// thread-safe: a builder is used by one thread at a time. Free of LLVM's headers, and all in this file.
+// The order of calls is checked, and that values are known where they are used: a wrong call is kept as `getError` and
+// ends in a module that does not compile. Not thread-safe: a builder is used by one thread at a time. Free of LLVM's
+// headers, and all in this file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -115,23 +116,30 @@ public:
     std::vector<Value> results;
     std::string line, inputs, outputs;
     for (const std::string &type : resultTypes) {
-      results.push_back(define(type));
+      results.push_back(define(type, unclosed));
       line += (line.empty() ? "" : ", ") + nameOf(results.back());
       outputs += (outputs.empty() ? "" : ", ") + type;
     }
     line += (line.empty() ? "" : " = ") + quote(name) + "(";
     for (size_t i = 0; i < operands.size(); ++i) {
       line += (i ? ", " : "") + nameOf(operands[i]);
-      if (operands[i].number == 0 || operands[i].number > types.size()) {
-        fail("op '" + std::string(name) + "': operand " + std::to_string(i) + " is no value");
+      auto refuse = [&](const char *what) {
+        fail("op '" + std::string(name) + "': operand " + std::to_string(i) + what);
+      };
+      if (operands[i].number == 0 || operands[i].number > values.size()) {
+        refuse(" is no value");
         continue;
       }
-      inputs += (i ? ", " : "") + types[operands[i].number - 1];
+      const Definition &operand = values[operands[i].number - 1];
+      if (!isOpen[operand.region])
+        refuse(operand.region == unclosed ? " is a result of an op that is not closed yet"
+                                          : " belongs to a region that has ended");
+      inputs += (i ? ", " : "") + operand.type;
     }
     text += line + ")";
     if (!attributes.empty())
       text += " <{" + std::string(attributes) + "}>";
-    frames.push_back({std::string(name), " : (" + inputs + ") -> (" + outputs + ")" + location, 0, false});
+    frames.push_back({std::string(name), " : (" + inputs + ") -> (" + outputs + ")" + location, results});
     return results;
   }
 
@@ -144,12 +152,14 @@ public:
     }
     text += frames.back().numRegions++ ? ", {\n" : " ({\n";
     frames.back().isInRegion = true;
+    frames.back().region = isOpen.size();
+    isOpen.push_back(true);
     if (argumentTypes.empty())
       return arguments;
     text += "^bb0(";
     for (const std::string &type : argumentTypes) {
       text += arguments.empty() ? "" : ", ";
-      arguments.push_back(define(type));
+      arguments.push_back(define(type, frames.back().region));
       text += nameOf(arguments.back()) + ": " + type + location;
     }
     text += "):\n";
@@ -160,12 +170,16 @@ public:
       return fail("a region ends that has not begun");
     text += "}";
     frames.back().isInRegion = false;
+    isOpen[frames.back().region] = false;
   }
   void endOp() {
     if (frames.empty() || frames.back().isInRegion)
       return fail("an op ends that has not begun");
     text += (frames.back().numRegions ? ")" : "") + frames.back().rest + "\n";
+    std::vector<Value> results = std::move(frames.back().results);
     frames.pop_back();
+    for (Value result : results)
+      values[result.number - 1].region = frames.empty() ? outermost : frames.back().region;
   }
 
   /// The module: QIR for `compile`, as text. Wrong calls are in it as an error.
@@ -182,18 +196,28 @@ public:
 private:
   struct Frame {
     std::string name, rest;
-    unsigned numRegions;
-    bool isInRegion;
+    std::vector<Value> results;
+    unsigned numRegions = 0;
+    bool isInRegion = false;
+    size_t region = outermost; ///< the one that was begun last
   };
+
+  /// A value is known in its region, and in those inside, until the region ends.
+  struct Definition {
+    std::string type;
+    size_t region;
+  };
+  /// Of results of an op that is not closed yet, and of what stands in no op.
+  static constexpr size_t unclosed = 0, outermost = 1;
 
   void fail(std::string message) {
     if (error.empty())
       error = std::move(message);
   }
 
-  Value define(const std::string &type) {
-    types.push_back(type);
-    return {uint32_t(types.size())};
+  Value define(const std::string &type, size_t region) {
+    values.push_back({type, region});
+    return {uint32_t(values.size())};
   }
   static std::string nameOf(Value value) { return "%" + std::to_string(value.number); }
 
@@ -235,7 +259,8 @@ private:
 
   std::string text, location, error;
   std::vector<Frame> frames;
-  std::vector<std::string> types; ///< by value, from number 1
+  std::vector<Definition> values;           ///< from number 1
+  std::vector<bool> isOpen = {false, true}; ///< by region
 };
 
 } // namespace qd

@@ -180,6 +180,38 @@ TEST(Builder, WrongCalls) {
     b.beginOp("scf.if", {b.integer("i1", 1)}, {});
     b.endKernel();
   });
+  expectError("op 'arith.addi': operand 1 belongs to a region that has ended", [](Builder &b) {
+    b.beginKernel("k", {}, {1});
+    b.beginOp("scf.if", {b.integer("i1", 1)}, {});
+    b.beginRegion();
+    Value inside = b.integer("i32", 1);
+    b.op("arith.addi", {inside, inside}, "i32");
+    b.endRegion();
+    b.beginRegion();
+    b.op("arith.addi", {b.integer("i32", 1), inside}, "i32");
+  });
+  expectError("op 'arith.negf': operand 0 belongs to a region that has ended", [](Builder &b) {
+    b.beginKernel("k", {}, {1});
+    Value i = b.integer("i32", 1);
+    b.beginOp("scf.for", {i, i, i}, {});
+    std::vector<Value> arguments = b.beginRegion({"i32"});
+    b.op("arith.addi", {i, arguments[0]}, "i32");
+    b.endRegion();
+    b.endOp();
+    b.op("arith.negf", {arguments[0]}, "i32");
+  });
+  expectError("op 'qd.store': operand 0 belongs to a region that has ended", [](Builder &b) {
+    std::vector<Value> arguments = b.beginKernel("k", {{"x", "i32"}}, {1});
+    b.endKernel();
+    b.beginKernel("l", {}, {1});
+    b.op("qd.store", {arguments[0]});
+  });
+  expectError("op 'scf.yield': operand 0 is a result of an op that is not closed yet", [](Builder &b) {
+    b.beginKernel("k", {}, {1});
+    std::vector<Value> results = b.beginOp("scf.if", {b.integer("i1", 1)}, {"i32"});
+    b.beginRegion();
+    b.op("scf.yield", {results[0]});
+  });
   // What is no type, op or attribute is the compiler's to say.
   Builder b;
   b.beginKernel("k", {{"x", "no type"}}, {0}, "}{");
