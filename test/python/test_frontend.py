@@ -366,6 +366,31 @@ class Errors(unittest.TestCase):
                 x[0] = 1
         self.refused(tuples, r"a tuple of \(i32, the number 1\) and a tuple of \(the number 1, i32\) are not compared")
 
+        def negated(n: i32):
+            n = -"a"  # !
+        self.refused(negated, "found a text, expected a value")
+
+        def rounds(f: f32):
+            for i in range(f):  # !
+                pass
+        self.refused(rounds, "a range is of integers, found f32")
+
+        def element(n: i32):
+            n = n[0]  # !
+        self.refused(element, "error: i32 cannot be subscripted")
+
+        def part(n: i32):
+            t = (1, 2, 3)[n:]  # !
+        self.refused(part, "a slice of a tuple is known beforehand")
+
+        def message(n: i32):
+            assert n > 2, n  # !
+        self.refused(message, "found i32, expected a text")
+
+        def matrix(n: i32):
+            n = n @ n  # !
+        self.refused(matrix, "'@' is not supported")
+
         def with_none(n: i32):
             while n == None:  # noqa: E711  # !
                 pass
@@ -417,6 +442,18 @@ class Errors(unittest.TestCase):
         def foreign(n: i32):
             open("file")  # !
         self.refused(foreign, "open cannot be called in a kernel")
+
+        def of_value(n: i32):
+            n()  # !
+        self.refused(of_value, "error: i32 cannot be called in a kernel")
+
+        def without_index(x: buffer(f32)):
+            x.load()  # !
+        self.refused(without_index, "error: load: missing a required argument: 'index'")
+
+        def option(x: buffer(f32)):
+            x.load(0, foo=1)  # !
+        self.refused(option, "error: load: got an unexpected keyword argument 'foo'")
 
         def count(n: i32):
             early(n, n)  # !

@@ -144,7 +144,7 @@ class Expressions:
 
     def operate(self, node, function, left, right):
         if function is None:
-            self.fail(node, "this operator is not supported")
+            self.fail(node, "'@' is not supported in a kernel")
         for value in (left, right):
             if isinstance(value, Array):
                 self.fail(node, "found %s, expected a value" % self.describe(value))
@@ -163,11 +163,11 @@ class Expressions:
 
     def get_UnaryOp(self, node):
         value = self.expression(node.operand)
-        if isinstance(value, Array):
-            self.fail(node, "found %s, expected a value" % self.describe(value))
-        if isinstance(node.op, ast.Not):
+        if isinstance(node.op, ast.Not) and not isinstance(value, Array):
             value = self.condition(value, node)
             return ~value if isinstance(value, Value) else not value
+        if isinstance(value, Array) or not (isinstance(value, Value) or is_number(value)):
+            self.fail(node, "found %s, expected a value" % self.describe(value))
         if isinstance(node.op, ast.USub):
             return -value
         return ~value if isinstance(node.op, ast.Invert) else +value
@@ -280,10 +280,12 @@ class Expressions:
             if not isinstance(value, (tuple, list)):
                 self.fail(node, "slices are for tuples: of a buffer, x.view(begin, count) is a part")
             parts = [None if part is None else self.expression(part) for part in (node.slice.lower, node.slice.upper, node.slice.step)]
+            if any(isinstance(part, Value) for part in parts):
+                self.fail(node, "a slice of a tuple is known beforehand")
             return value[slice(*parts)]
         index = self.expression(node.slice)
         self.here(node)
-        if isinstance(value, Value):
+        if isinstance(value, Array) or (isinstance(value, Value) and lanes_of(value.type)):
             return value[index]
         if isinstance(value, (tuple, list, range)):
             if isinstance(index, Value):
@@ -316,6 +318,8 @@ class Expressions:
     def call(self, node, function, args, named):
         from .kernel import Kernel, parse
         from .lowering import Function, Local
+        if isinstance(function, (Value, tuple)):
+            self.fail(node, "%s cannot be called in a kernel" % self.describe(function))
         if isinstance(function, Local):
             return self.inline(node, function, args, named)
         if isinstance(function, names.Special):
@@ -328,6 +332,10 @@ class Expressions:
                 self.fail(node, "a conversion takes one value")
             return self.body.cast(args[0], function)
         if inspect.ismethod(function) and isinstance(function.__self__, Value):
+            try:
+                inspect.signature(function).bind(*args, **named)
+            except TypeError as error:
+                self.fail(node, "%s: %s" % (function.__name__, error))
             if function.__name__ == "store" and isinstance(function.__self__, Array) and args:
                 args[0] = self.fitting(function.__self__, args[0])
             return function(*args, **named)
@@ -412,7 +420,8 @@ class Expressions:
                 step = body.block_dim("x", type) * body.block_dim("y", type) * body.block_dim("z", type)
             return name, (first, args[0], step, None)
         for value in args:
-            if isinstance(value, Array) or isinstance(value, float) or not (isinstance(value, Value) or is_number(value)):
+            if isinstance(value, (Array, float)) or not (isinstance(value, Value) or is_number(value)) or \
+                    (isinstance(value, Value) and scalar(value).is_float):
                 self.fail(node, "a range is of integers, found %s" % self.describe(value))
         low, high, step = (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) == 3 else 1)
         if not isinstance(step, Value) and step == 0:

@@ -233,6 +233,8 @@ class Lowering(Expressions):
     def do_Assert(self, node):
         test = self.condition(self.expression(node.test), node)
         message = self.expression(node.msg) if node.msg else "assertion failed"
+        if not isinstance(message, str):
+            self.fail(node.msg, "found %s, expected a text" % self.describe(message))
         if not isinstance(test, Value):
             if not test:
                 self.fail(node, str(message))
