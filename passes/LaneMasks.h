@@ -44,8 +44,8 @@ Values buildMatchAny(const LaneBuilder &at, const Target &target, MatchAnyOp op,
 Values buildMatchAll(const LaneBuilder &at, const Target &target, MatchAllOp op, int32_t lanes);
 
 /// The lanes of the subgroup with the same i32, of which only the `bits` low bits may be set, in a word of the
-/// subgroup's size; bits of lanes that do not exist are undefined.
-mlir::Value buildMatchLowBits(const LaneBuilder &at, mlir::Value number, unsigned bits);
+/// subgroup's size, or of `members`, whose ballots are taken; bits of other lanes are undefined.
+mlir::Value buildMatchLowBits(const LaneBuilder &at, mlir::Value number, unsigned bits, mlir::Value members = {});
 
 /// Whether two scalars are equal: floats by value.
 mlir::Value buildEquals(const LaneBuilder &at, mlir::Value lhs, mlir::Value rhs);

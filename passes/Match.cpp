@@ -4,8 +4,8 @@
 //
 //   %m = qd.subgroup.match_any %v : i8
 //     ->
-//   %p0 = bit 0 of %v   %b0 = qd.subgroup.ballot %p0   %m0 = %p0 ? %b0 : ~%b0
-//   ...                                                %m = %m0 & ... & %m7
+//   %c0 = bit 0 of %v is 0   %b0 = qd.subgroup.ballot %c0   %m0 = %b0 ^ (bit 0 of %v, all over a word)
+//   ...                                                     %m = %m0 & ... & %m7
 //
 // and where all lanes are to hold the same one, each compares with a lane of its group:
 //
@@ -89,29 +89,21 @@ static Value createBallot(const IntegerBuilder &i, Value predicate, Value member
   return BallotOp::create(i.b, i.loc, predicate);
 }
 
-/// The lanes of the subgroup whose `width` low bits of `word` are the own ones, as a word of `type`; beyond the
-/// present lanes or members the bits are undefined.
-static Value buildMatchBits(const IntegerBuilder &i, Type type, Value word, unsigned width, Value members) {
-  Value matches;
-  for (unsigned bit = 0; bit < width; ++bit) {
-    Value isSet = i.cast(i.shrU(word, bit), i.i1);
-    Value ballot = i.cast(createBallot(i, isSet, members), type);
-    Value same = i.select(isSet, ballot, i.bitNot(ballot));
-    matches = matches ? i.bitAnd(matches, same) : same;
-  }
-  return matches;
+/// A word that is all ones or zeros, in each half of a word of the subgroup's size.
+static Value repeat(const IntegerBuilder &i, Value ones) {
+  Value word = i.cast(ones, i.getWordType());
+  return word == ones ? word : i.bitOr(i.shl(word, 32), word);
 }
 
-Value buildMatchLowBits(const LaneBuilder &at, Value number, unsigned bits) {
+Value buildMatchLowBits(const LaneBuilder &at, Value number, unsigned bits, Value members) {
   IntegerBuilder i(at);
   Value matches;
   // Ballots of clear bits, and the own bit all over a word: on NVIDIA's chips the predicates of seven ballots are one
-  // instruction, and a bit costs four more.
+  // instruction, and a bit costs four more. On AMD's it is seven in all in waves of 64.
   for (unsigned bit = 0; bit < bits; ++bit) {
     Value isClear = i.compare(arith::CmpIPredicate::eq, i.bitAnd(number, int64_t(1) << bit), 0);
-    Value ballot = i.cast(BallotOp::create(i.b, i.loc, isClear), at.getWordType());
-    Value ones = i.cast(i.shrS(i.shl(number, 31 - bit), 31), at.getWordType(), /*isSigned=*/true);
-    Value same = i.bitXor(ballot, ones);
+    Value ballot = i.cast(createBallot(i, isClear, members), at.getWordType());
+    Value same = i.bitXor(ballot, repeat(i, i.shrS(i.shl(number, 31 - bit), 31)));
     matches = matches ? i.bitAnd(matches, same) : same;
   }
   return matches;
@@ -132,8 +124,10 @@ Values buildMatchAny(const LaneBuilder &at, const Target &target, MatchAnyOp op,
     Value matches = MatchAnyOp::create(i.b, i.loc, i.i64, word, members, IntegerAttr());
     return isWhole ? matches : i.cast(buildTileBits(i, matches, lanes), i.i64);
   }
-  Type type = i.shape.subgroupSize > 32 ? i.i64 : i.i32;
-  Value matches = buildMatchBits(i, type, i.toBits(value), width, members);
+  Value word = buildWord(i, value), matches = buildMatchLowBits(i, i.cast(word, i.i32), std::min(width, 32u), members);
+  if (width > 32)
+    matches = i.bitAnd(matches, buildMatchLowBits(i, i.cast(i.shrU(word, 32), i.i32), width - 32, members));
+  Type type = matches.getType();
   if (members)
     matches = i.bitAnd(matches, i.cast(members, type));
   else if (isWhole)
