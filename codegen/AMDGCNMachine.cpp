@@ -19,7 +19,7 @@ unsigned machine::findOpcode(const TargetInstrInfo &instructions, StringRef name
   static std::once_flag once;
   std::call_once(once, [&] {
     for (unsigned opcode = 1, end = instructions.getNumOpcodes(); opcode != end; ++opcode)
-      if (StringRef known = instructions.getName(opcode); known.starts_with("V_") || known.starts_with("S_"))
+      if (StringRef known = instructions.getName(opcode); known.starts_with("V_") || known.starts_with("S"))
         opcodes[known] = opcode;
   });
   return opcodes.lookup(name);

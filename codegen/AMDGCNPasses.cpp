@@ -21,6 +21,9 @@ static ArrayRef<Row> getRows() {
       // Loads stay in front of fences and barriers while machine-sink runs.
       {"localstackalloc", &registerMarkFences()},
       {"machine-sink", &registerUnmarkFences()},
+      // What is made of many ballots stays beside them.
+      {"localstackalloc", &registerHoldBallots()},
+      {"machine-sink", &registerPartBallots()},
       // In front of LLVM's gcn-dpp-combine, which takes the lower word alone.
       {"si-fold-operands", &registerFuseSums()},
       {"si-fold-operands", &registerKeepLoopValues()},

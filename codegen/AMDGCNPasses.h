@@ -15,6 +15,8 @@ void addAMDGCNMachinePasses(llvm::TargetPassConfig &config);
 // Each makes its pass known to LLVM, once a process, and gives its id.
 char &registerMarkFences();
 char &registerUnmarkFences();
+char &registerHoldBallots();
+char &registerPartBallots();
 char &registerFuseSums();
 char &registerKeepLoopValues();
 char &registerFuseMoves();
