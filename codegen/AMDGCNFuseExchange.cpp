@@ -76,6 +76,7 @@ private:
   MachineInstrBuilder build(MachineInstr &at, const MachineInstr &from, StringRef name);
   void addMove(MachineInstrBuilder &fused, const MachineInstr &move);
   void fuseEach(const Exchange &exchange);
+  void waitForAll(MachineInstrBuilder &first, const Exchange &exchange);
   bool fuseWhole(const Exchange &exchange);
   void erase(const Exchange &exchange);
   void spread(Register mask);
@@ -262,6 +263,20 @@ void FuseExchange::fuseEach(const Exchange &exchange) {
       addSource(fused, subtract.getOperand(Subtract::borrowed));
     fused.addImm(0); // clamp
     addMove(fused, *word.move);
+    if (isFirst)
+      waitForAll(fused, exchange);
+  }
+}
+
+/// Where words come from the other half of a wave, has all of them on their way before the first comparison, which
+/// would keep the others waiting.
+void FuseExchange::waitForAll(MachineInstrBuilder &first, const Exchange &exchange) {
+  for (const Word &word : drop_begin(exchange.words)) {
+    const MachineOperand &moved = word.move->getOperand(Move::source);
+    const MachineOperand &own = word.subtract->getOperand(Subtract::source1);
+    const MachineInstr *source = moved.getReg().isVirtual() ? registers->getUniqueVRegDef(moved.getReg()) : nullptr;
+    if (source && moved.getReg() != own.getReg() && machine::isBefore(*source, *first))
+      first.addReg(moved.getReg(), RegState::Implicit);
   }
 }
 
