@@ -111,7 +111,9 @@ static bool rewrite(Instruction &compare, bool comparesLower, unsigned *turns) {
   for (auto [lhs, rhs] : zip(order->lhs, order->rhs))
     for (unsigned i = 0; i < lhs->getType()->getIntegerBitWidth() / wordBits; ++i)
       words.emplace_back(getWord(b, lhs, i), getWord(b, rhs, i));
-  if (words.size() < 2 || (words.size() == 2 && !(isMove(words[0].first) && isMove(words[1].first))))
+  // Two words of one number that have no moves to take are compared at once.
+  bool isPair = order->lhs.size() == 1 && words.size() == 2;
+  if (words.size() < 2 || (isPair && !(isMove(words[0].first) && isMove(words[1].first))))
     return false;
   if (words.size() == 2 && turns && (*turns)++ % 2)
     return false;

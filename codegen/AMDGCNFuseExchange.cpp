@@ -43,7 +43,7 @@ struct Select {
 };
 constexpr int64_t negated = 1; ///< a source's modifier
 
-/// One word of a step.
+/// One word of a step: compared, chosen or both. What is only compared LLVM has fused.
 struct Word {
   MachineInstr *move, *subtract;
   SmallVector<MachineInstr *, 1> selects;
@@ -71,7 +71,9 @@ private:
     return machine::hasSameLanes(from, to, *physical);
   }
   std::optional<Exchange> match(MachineInstr &first) const;
-  bool matchWord(Word &word, const MachineInstr &flip) const;
+  bool isNext(const MachineInstr &subtract) const;
+  Register getBorrowed(const MachineInstr &subtract) const;
+  bool matchWord(Word &word, const MachineOperand &moved, const MachineInstr &flip) const;
   const MachineOperand *getSigned(const Word &word) const;
   MachineInstrBuilder build(MachineInstr &at, const MachineInstr &from, StringRef name);
   void addMove(MachineInstrBuilder &fused, const MachineInstr &move);
@@ -80,12 +82,13 @@ private:
   bool fuseWhole(const Exchange &exchange);
   void erase(const Exchange &exchange);
   void spread(Register mask);
+  void spreadEach(const MachineInstr &flip);
   bool separate(const MachineInstr &flip);
 
   MachineRegisterInfo *registers = nullptr;
   const TargetInstrInfo *instructions = nullptr;
   const TargetRegisterInfo *physical = nullptr;
-  unsigned moveOpcode = 0, firstOpcode = 0, nextOpcode = 0, selectOpcode = 0, flipOpcodes[2] = {},
+  unsigned moveOpcode = 0, firstOpcode = 0, nextOpcode = 0, fusedOpcode = 0, selectOpcode = 0, flipOpcodes[2] = {},
            turnOpcode = 0, numSpread = 0;
 };
 char FuseExchange::ID = 0;
@@ -99,10 +102,20 @@ MachineInstr *FuseExchange::getOnlyUser(Register reg) const {
   return reg.isVirtual() && registers->hasOneNonDBGUse(reg) ? &*registers->use_instr_nodbg_begin(reg) : nullptr;
 }
 
+/// Whether the borrow of another word is subtracted, too.
+bool FuseExchange::isNext(const MachineInstr &subtract) const {
+  return subtract.getOpcode() == nextOpcode || (fusedOpcode && subtract.getOpcode() == fusedOpcode);
+}
+
+Register FuseExchange::getBorrowed(const MachineInstr &subtract) const {
+  // A fused one has what keeps lanes' results in front of its sources.
+  return subtract.getOperand(Subtract::borrowed + (subtract.getOpcode() != nextOpcode)).getReg();
+}
+
 /// A word's move serves the subtraction and selects by `flip`, as their first operand, and nothing else.
-bool FuseExchange::matchWord(Word &word, const MachineInstr &flip) const {
-  const MachineOperand &moved = word.subtract->getOperand(Subtract::source0);
-  if (!isVector(moved) || moved.getSubReg() || !isVector(word.subtract->getOperand(Subtract::source1)))
+bool FuseExchange::matchWord(Word &word, const MachineOperand &moved, const MachineInstr &flip) const {
+  if (!isVector(moved) || moved.getSubReg() ||
+      (word.subtract && !isVector(word.subtract->getOperand(Subtract::source1))))
     return false;
   word.move = registers->getUniqueVRegDef(moved.getReg());
   auto isAll = [&](unsigned at) {
@@ -121,18 +134,18 @@ bool FuseExchange::matchWord(Word &word, const MachineInstr &flip) const {
       return false;
     word.selects.push_back(&user);
   }
-  return !word.selects.empty() && keepsExec(*word.move, *word.subtract);
+  return !word.selects.empty() && (!word.subtract || keepsExec(*word.move, *word.subtract));
 }
 
 std::optional<Exchange> FuseExchange::match(MachineInstr &first) const {
   Exchange exchange;
   MachineInstr *at = &first;
-  while (at->getOpcode() == firstOpcode || at->getOpcode() == nextOpcode) {
+  while (at->getOpcode() == firstOpcode || isNext(*at)) {
     exchange.words.push_back({nullptr, at, {}});
     Register borrow = at->getOperand(Subtract::borrow).getReg();
     MachineInstr *user = getOnlyUser(borrow);
     if (!user || user->getParent() != first.getParent() || user->getOpcode() == firstOpcode ||
-        (user->getOpcode() == nextOpcode && user->getOperand(Subtract::borrowed).getReg() != borrow))
+        (isNext(*user) && getBorrowed(*user) != borrow))
       return std::nullopt;
     at = user;
   }
@@ -141,11 +154,27 @@ std::optional<Exchange> FuseExchange::match(MachineInstr &first) const {
   exchange.flip = at;
   size_t numSelects = 0;
   for (Word &word : exchange.words) {
-    if (!registers->use_nodbg_empty(word.subtract->getOperand(Subtract::result).getReg()) || !matchWord(word, *at))
+    if (!registers->use_nodbg_empty(word.subtract->getOperand(Subtract::result).getReg()))
+      return std::nullopt;
+    if (word.subtract->getOpcode() == fusedOpcode)
+      continue;
+    if (!matchWord(word, word.subtract->getOperand(Subtract::source0), *at))
       return std::nullopt;
     numSelects += word.selects.size();
   }
   auto users = registers->use_nodbg_instructions(at->getOperand(0).getReg());
+  auto isKnown = [&](MachineInstr &user) {
+    return any_of(exchange.words, [&](const Word &word) { return is_contained(word.selects, &user); });
+  };
+  for (MachineInstr &user : users) {
+    if (!fusedOpcode || user.getOpcode() != selectOpcode || isKnown(user))
+      continue;
+    Word chosen{nullptr, nullptr, {}};
+    if (!matchWord(chosen, user.getOperand(Select::source0), *at))
+      return std::nullopt;
+    numSelects += chosen.selects.size();
+    exchange.words.push_back(chosen);
+  }
   bool isWhole = size_t(std::distance(users.begin(), users.end())) == numSelects;
   return isWhole ? std::optional(exchange) : std::nullopt;
 }
@@ -188,7 +217,7 @@ const MachineOperand *FuseExchange::getSigned(const Word &word) const {
 /// Asks for scalar registers that no vector instruction has read lately: what writes others is waited for, and gfx12
 /// counts in pairs of them. The first ones are left to what the kernel keeps.
 void FuseExchange::spread(Register mask) {
-  constexpr unsigned numKept = 32;
+  constexpr unsigned numKept = 24;
   if (!mask.isVirtual())
     return;
   SmallVector<MCPhysReg, 64> choices;
@@ -199,6 +228,27 @@ void FuseExchange::spread(Register mask) {
       choices.push_back(choice);
   if (!choices.empty())
     registers->setSimpleHint(mask, choices[numSpread++ % choices.size()]);
+}
+
+/// The same for a step of waves of 64 whose moves are no part of it.
+void FuseExchange::spreadEach(const MachineInstr &flip) {
+  auto getSubtract = [&](const MachineOperand &borrow) -> const MachineInstr * {
+    const MachineInstr *subtract =
+        borrow.isReg() && borrow.getReg().isVirtual() ? registers->getUniqueVRegDef(borrow.getReg()) : nullptr;
+    bool isSubtract = subtract && (subtract->getOpcode() == firstOpcode || subtract->getOpcode() == nextOpcode);
+    return isSubtract ? subtract : nullptr;
+  };
+  for (unsigned at : {1, 2}) {
+    const MachineInstr *subtract = getSubtract(flip.getOperand(at));
+    if (!subtract)
+      continue;
+    spread(flip.getOperand(0).getReg());
+    while (subtract) {
+      spread(subtract->getOperand(Subtract::borrow).getReg());
+      bool isNextWord = subtract->getOpcode() == nextOpcode;
+      subtract = isNextWord ? getSubtract(subtract->getOperand(Subtract::borrowed)) : nullptr;
+    }
+  }
 }
 
 /// gfx942 and later of gfx9: a flipped mask in the register of the comparison, LLVM takes for one that a vector
@@ -223,14 +273,17 @@ bool FuseExchange::separate(const MachineInstr &flip) {
 
 /// gfx11 and later: each instruction where it stands.
 void FuseExchange::fuseEach(const Exchange &exchange) {
-  for (const Word &word : drop_end(exchange.words))
-    spread(word.subtract->getOperand(Subtract::borrow).getReg());
+  auto isLast = [&](Register borrow) { return exchange.flip->readsVirtualRegister(borrow); };
+  for (const Word &word : exchange.words)
+    if (Register borrow = word.subtract ? word.subtract->getOperand(Subtract::borrow).getReg() : Register();
+        borrow && !isLast(borrow))
+      spread(borrow);
   spread(exchange.flip->getOperand(0).getReg());
   for (const Word &word : exchange.words) {
-    MachineInstr &subtract = *word.subtract;
-    bool isFirst = subtract.getOpcode() == firstOpcode;
+    bool isFirst = word.subtract && word.subtract->getOpcode() == firstOpcode;
     const MachineOperand *number = isFirst ? getSigned(word) : nullptr;
     if (number) {
+      MachineInstr &subtract = *word.subtract;
       auto compare = BuildMI(*subtract.getParent(), subtract, subtract.getDebugLoc(),
                              instructions->get(find("V_CMP_LT_I32_e64_dpp")),
                              subtract.getOperand(Subtract::borrow).getReg());
@@ -249,11 +302,14 @@ void FuseExchange::fuseEach(const Exchange &exchange) {
       addSource(chosen, select->getOperand(Select::mask));
       addMove(chosen, *word.move);
     }
-    if (number)
+    if (number || !word.subtract)
       continue;
     // Nobody wants the differences, but one that takes the other's register waits for it.
+    MachineInstr &subtract = *word.subtract;
     Register difference = subtract.getOperand(Subtract::result).getReg();
     exchange.flip->addOperand(MachineOperand::CreateReg(difference, /*isDef=*/false, /*isImp=*/true));
+    if (!word.move)
+      continue;
     auto fused = build(subtract, subtract, isFirst ? "V_SUB_CO_U32_e64_dpp" : "V_SUBB_U32_e64_dpp")
                      .addReg(subtract.getOperand(Subtract::borrow).getReg(), RegState::Define)
                      .addReg(word.move->getOperand(Move::old).getReg(), RegState::Undef);
@@ -272,6 +328,8 @@ void FuseExchange::fuseEach(const Exchange &exchange) {
 /// would keep the others waiting.
 void FuseExchange::waitForAll(MachineInstrBuilder &first, const Exchange &exchange) {
   for (const Word &word : drop_begin(exchange.words)) {
+    if (!word.move || !word.subtract)
+      continue;
     const MachineOperand &moved = word.move->getOperand(Move::source);
     const MachineOperand &own = word.subtract->getOperand(Subtract::source1);
     const MachineInstr *source = moved.getReg().isVirtual() ? registers->getUniqueVRegDef(moved.getReg()) : nullptr;
@@ -331,13 +389,17 @@ bool FuseExchange::fuseWhole(const Exchange &exchange) {
 /// Removes what the fused instructions replace.
 void FuseExchange::erase(const Exchange &exchange) {
   for (const Word &word : exchange.words) {
+    if (!word.move)
+      continue;
     registers->clearKillFlags(word.move->getOperand(Move::source).getReg());
-    registers->clearKillFlags(word.subtract->getOperand(Subtract::source1).getReg());
+    if (word.subtract)
+      registers->clearKillFlags(word.subtract->getOperand(Subtract::source1).getReg());
     for (MachineInstr *select : word.selects) {
       registers->clearKillFlags(select->getOperand(Select::source1).getReg());
       select->eraseFromParent();
     }
-    word.subtract->eraseFromParent();
+    if (word.subtract)
+      word.subtract->eraseFromParent();
     word.move->eraseFromParent();
   }
 }
@@ -356,6 +418,7 @@ bool FuseExchange::runOnMachineFunction(MachineFunction &function) {
   StringRef chip = function.getSubtarget().getCPU();
   numSpread = 0;
   bool isWhole = chip.starts_with("gfx9"), isEach = chip.starts_with("gfx11") || chip.starts_with("gfx12");
+  fusedOpcode = isEach ? find("V_SUBB_U32_e64_dpp") : 0;
   bool hasChanged = false;
   for (MachineBasicBlock &block : function) {
     SmallVector<MachineInstr *> firsts, flips;
@@ -373,15 +436,17 @@ bool FuseExchange::runOnMachineFunction(MachineFunction &function) {
       if (isEach)
         fuseEach(*exchange);
       erase(*exchange);
-      if (isWhole) {
-        llvm::erase(flips, exchange->flip);
+      llvm::erase(flips, exchange->flip);
+      if (isWhole)
         exchange->flip->eraseFromParent();
-      }
       hasChanged = true;
     }
     if (machine::waitsForMasks(chip))
       for (MachineInstr *flip : flips)
         hasChanged |= separate(*flip);
+    if (isEach)
+      for (MachineInstr *flip : flips)
+        spreadEach(*flip);
   }
   return hasChanged;
 }

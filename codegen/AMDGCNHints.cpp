@@ -9,7 +9,7 @@
 //   s_delay_alu (3), next, (1)    v_sub_co_u32 _, c    v_subb_u32 c    s_xor    s_delay_alu (2)    v_cndmask
 //
 // Input: machine code behind LLVM's amdgpu-insert-delay-alu. Output: the same with as much said in other
-// places.
+// places, but for the second of two comparisons behind an operation that waits itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ namespace qd {
 namespace {
 /// A hint's fields: on what the next instruction depends, and on what one some instructions later does.
 struct Hint {
-  static constexpr unsigned skipAt = 4, secondAt = 7, most = 5;
+  static constexpr unsigned skipAt = 4, secondAt = 7, most = 5, lastVector = 4;
   unsigned first = 0, skip = 0, second = 0;
 
   explicit Hint(unsigned bits) : first(bits & 15), skip(bits >> skipAt & 7), second(bits >> secondAt & 15) {}
@@ -100,17 +100,22 @@ bool MoveHints::move(MachineBasicBlock &block) {
            readsMask(*code[i], *code[i + 1]) && readsMask(*code[i + 1], *code[i + 2]) &&
            !(i && readsMask(*code[i - 1], *code[i]));
   };
+  constexpr unsigned nearby = 2;
   MachineInstr *last = nullptr;
   for (size_t i = 0, lastAt = 0; i < code.size(); ++i) {
     unsigned wait = waits.lookup(code[i]);
     if (!wait)
       continue;
-    if (last && i - lastAt <= Hint::most && !isCompared(i)) {
-      Hint hint(last->getOperand(0).getImm());
+    // A vector operation's hint right in front serves the first comparison, and then the other has none.
+    bool isFirst = isCompared(i);
+    Hint hint(last ? last->getOperand(0).getImm() : 0);
+    if (last && (isFirst ? i - lastAt <= nearby && hint.first <= Hint::lastVector : i - lastAt <= Hint::most)) {
       hint.skip = i - lastAt;
       hint.second = wait;
       last->getOperand(0).setImm(hint.getBits());
       last = nullptr;
+      if (isFirst)
+        waits.erase(code[i + 1]);
       continue;
     }
     last = BuildMI(block, code[i], DebugLoc(), instructions->get(hintOpcode)).addImm(wait);

@@ -30,6 +30,7 @@ static ArrayRef<Row> getRows() {
       {"gcn-dpp-combine", &registerFuseMoves()},
       {"gcn-dpp-combine", &registerFuseExchange()},
       {"gcn-dpp-combine", &registerShortenMasks()},
+      {"gcn-dpp-combine", &registerFillSteps()},
       {"gcn-dpp-combine", &registerChooseByMedian()},
       {"si-shrink-instructions", &registerCopyScalars()},
       {"si-shrink-instructions", &registerMakePairs()},

@@ -22,6 +22,7 @@ char &registerKeepLoopValues();
 char &registerFuseMoves();
 char &registerFuseExchange();
 char &registerShortenMasks();
+char &registerFillSteps();
 char &registerChooseByMedian();
 char &registerCopyScalars();
 char &registerMakePairs();

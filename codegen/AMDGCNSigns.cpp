@@ -9,6 +9,9 @@
 // Between f16 and bf16 it has no instructions for that then. Of a uniform f32 it copies the upper half of a scalar
 // register alone, which on gfx1151 is a register that no copy can read.
 //
+// A constant with the sign of a float that is added as an integer it makes two additions, one behind the other; here
+// it stays one operand, made beside the other.
+//
 // Input: optimised LLVM IR. Output: the same with such copies written as operations on integers.
 //
 //===----------------------------------------------------------------------===//
@@ -16,6 +19,7 @@
 #include "codegen/AMDGCNSigns.h"
 
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/PatternMatch.h"
@@ -89,10 +93,31 @@ static Value *copyByBits(IRBuilder<> &b, Value *magnitude, const Sign &sign) {
   return b.CreateBitCast(b.CreateTrunc(result, integer(width)), type);
 }
 
+/// add(x, bitcast(copysign(c, s))): the sum's second operand out of LLVM's sight.
+static bool keepAddend(IntrinsicInst &copy) {
+  auto *magnitude = dyn_cast<ConstantFP>(copy.getArgOperand(0));
+  auto *bits = copy.hasOneUse() ? dyn_cast<BitCastInst>(copy.user_back()) : nullptr;
+  if (!magnitude || !copy.getType()->isFloatTy() || !bits || !bits->hasOneUse() ||
+      cast<Instruction>(bits->user_back())->getOpcode() != Instruction::Add)
+    return false;
+  IRBuilder<> b(bits);
+  APInt sign = APInt::getSignMask(32);
+  Value *added = b.CreateOr(b.CreateAnd(b.CreateBitCast(copy.getArgOperand(1), bits->getType()), b.getInt(sign)),
+                            b.getInt(magnitude->getValueAPF().bitcastToAPInt() & ~sign));
+  auto *type = FunctionType::get(bits->getType(), {bits->getType()}, /*isVarArg=*/false);
+  bits->replaceAllUsesWith(b.CreateCall(InlineAsm::get(type, "", "=v,0", /*hasSideEffects=*/false), {added}));
+  bits->eraseFromParent();
+  copy.eraseFromParent();
+  return true;
+}
+
 void copySignsByBits(Function &kernel) {
-  for (Instruction &instruction : make_early_inc_range(instructions(kernel))) {
-    auto *copy = dyn_cast<IntrinsicInst>(&instruction);
-    if (!copy || copy->getIntrinsicID() != Intrinsic::copysign)
+  SmallVector<IntrinsicInst *> copies;
+  for (Instruction &instruction : instructions(kernel))
+    if (auto *copy = dyn_cast<IntrinsicInst>(&instruction); copy && copy->getIntrinsicID() == Intrinsic::copysign)
+      copies.push_back(copy);
+  for (IntrinsicInst *copy : copies) {
+    if (keepAddend(*copy))
       continue;
     Sign sign = findSign(copy->getArgOperand(1));
     if (!changesFormat(*copy, sign))

@@ -95,7 +95,8 @@ public:
   Expander(KernelOp kernel, const Target &target, bool remarks)
       : kernel(kernel), target(target), remarks(remarks),
         shape{int32_t(kernel.getNumThreads()), int32_t(target.subgroupSize), getReadLanes(target),
-              getRowLanes(target), comparesPairs(target), target.has(ReduxSync) && target.subgroupSize == 32,
+              getRowLanes(target), comparesPairs(target), target.has(DppCarry),
+              target.has(ReduxSync) && target.subgroupSize == 32,
               target.has(GroupArithmetic), target.getBackend() == Backend::CPU,
               target.getBackend() == Backend::NVPTX, getTurns(target), getSums(target)},
         builder(kernel.getContext()), staging(kernel, target) {}

@@ -2,6 +2,8 @@
 
 #include "passes/KeyOrder.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
 using namespace mlir;
 
 namespace qd {
@@ -26,10 +28,25 @@ static Value flipAndAddSign(const IntegerBuilder &i, Value bits) {
   return i.add(i.bitXor(bits, i.shrS(bits, width - 1)), i.bitAnd(bits, getSignBit(width)));
 }
 
+/// `flipNegative` less the least of floats: the sign, which is flipped with the other bits, is added with that.
+static Value flipAndSubtract(const IntegerBuilder &i, Value value, int64_t least) {
+  auto type = cast<FloatType>(value.getType());
+  unsigned width = type.getWidth();
+  // As integers the sum would be taken apart again.
+  llvm::APFloat addend(type.getFloatSemantics(), llvm::APInt(width, -least & (getSignBit(width) - 1)));
+  Value magnitude = arith::ConstantOp::create(i.b, i.loc, i.b.getFloatAttr(type, addend));
+  Value bits = i.toBits(value), added = i.toBits(math::CopySignOp::create(i.b, i.loc, magnitude, value));
+  return i.add(i.bitXor(bits, i.shrS(bits, width - 1)), added);
+}
+
 Value KeyOrder::map(const IntegerBuilder &i, Value value, bool keepsSign) const {
   Value bits = i.toBits(value);
-  if (isFloat())
-    return i.sub(flipNegative(i, bits), getLeast(cast<FloatType>(type)));
+  if (isFloat()) {
+    int64_t least = getLeast(cast<FloatType>(type));
+    if (i.shape.subtractsMoved && getBits() == 32)
+      return flipAndSubtract(i, value, least);
+    return i.sub(flipNegative(i, bits), least);
+  }
   return hasSign() && !keepsSign ? i.bitXor(bits, getSignBit(getBits())) : bits;
 }
 

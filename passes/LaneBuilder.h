@@ -40,6 +40,7 @@ struct BlockShape {
   /// Lanes of a row, within which moves are cheap, where the target has such; 0 for none.
   int32_t rowLanes = 0;
   bool comparesPairs = false;      ///< a comparison of 64 bits is one operation, as one of 32 is
+  bool subtractsMoved = false;     ///< a subtraction with borrow takes a move within a row, as a choice does
   bool hasRedux = false;           ///< reductions of a subgroup's 32-bit integers
   bool hasGroupArithmetic = false; ///< the same, and scans
   /// The lanes are elements of vectors: halves of them combine in fewer instructions than neighbours do. Between two

@@ -42,16 +42,21 @@ namespace {
 /// the key does, all others unsigned.
 class Layout {
 public:
-  Layout(const SortOrder &order, const BlockShape &shape) : key{order.key.getType(), order.isUnsignedKey} {
+  Layout(const SortOrder &order, const BlockShape &shape, int32_t lanes)
+      : key{order.key.getType(), order.isUnsignedKey} {
     if (order.value)
       value = KeyOrder{order.value.getType(), order.isUnsignedValue};
     bool comparesPairs = shape.comparesPairs && !key.isFloat();
     comparesWhole = shape.rowLanes && getNumWords32() > (comparesPairs ? 2 : 1);
+    splitsPair = shape.subtractsMoved && key.isFloat() && key.getBits() == 32 && getValueBits() == 32 &&
+                 lanes <= shape.subgroupSize;
   }
 
   bool isSigned() const { return key.hasSign() && !isWhole(); }
   /// Whether the words compare as one number without a sign.
   bool isWhole() const { return comparesWhole; }
+  /// Whether a key that is turned around and a value are words of their own.
+  bool isSplit() const { return splitsPair; }
   unsigned getNumWords32() const {
     unsigned bits = getBits();
     return bits <= 32 ? 1 : bits <= 64 ? 2 : bits <= 96 ? 3 : 4;
@@ -68,14 +73,15 @@ private:
 
   KeyOrder key;
   std::optional<KeyOrder> value;
-  bool comparesWhole = false;
+  bool comparesWhole = false, splitsPair = false;
 };
 
 /// The network over one kernel's lanes.
 class Sorter {
 public:
   Sorter(const LaneBuilder &at, const SortOrder &order, int32_t lanes, Exchange exchange)
-      : at(at), i(at), shape(at.shape), order(order), layout(order, at.shape), lanes(lanes), exchange(exchange) {}
+      : at(at), i(at), shape(at.shape), order(order), layout(order, at.shape, lanes), lanes(lanes), exchange(exchange) {
+  }
 
   Values sort();
   /// Keys of one bit: as many lanes as there are smaller keys hold one of these.
@@ -99,6 +105,7 @@ private:
   int32_t lanes;
   Exchange exchange;
   Values words;
+  Value result; ///< in the last steps the key as it is returned
   Value lane;
   llvm::ArrayRef<int32_t> sums;      ///< `shape.sums` of the steps to come
   llvm::SmallVector<int32_t> places; ///< for each bit of a lane's place, the bits of its number whose sum that is
@@ -115,7 +122,7 @@ Values Layout::pack(const IntegerBuilder &i, const SortOrder &order) const {
   unsigned numWords = getNumWords32();
   Value high = key.map(i, order.key, /*keepsSign=*/!isWhole());
   Value low = value ? value->map(i, order.value, /*keepsSign=*/false) : Value();
-  if (numWords <= 2) {
+  if (numWords <= 2 && !splitsPair) {
     Type word = numWords == 1 ? i.i32 : i.i64;
     high = i.cast(high, word, isSigned());
     return low ? i.bitOr(i.shl(high, getValueBits()), i.cast(low, word)) : high;
@@ -220,9 +227,15 @@ int32_t Sorter::getMask(int32_t flipped) const {
 
 /// Merges runs of so many lanes by pairs of mirror images, then distances; false where an exchange failed.
 bool Sorter::merge(int32_t run) {
+  // Turning a key back takes as long as some steps, which do not wait for it where they choose among both keys: the
+  // more of them do, the less waits, for an instruction each.
+  int32_t firstTurned = shape.subgroupSize > 32 ? 4 : 16;
+  bool turnsEarly = layout.isSplit() && lanes == shape.subgroupSize && shape.threads % lanes == 0;
   for (int32_t distance = run; distance; distance /= 2) {
     int32_t flipped = distance == run ? 2 * run - 1 : distance;
     int32_t place = getPlace(2 * run, distance), change = places[llvm::Log2_32(distance)] ^ place;
+    if (turnsEarly && 2 * run == lanes && distance == firstTurned)
+      result = layout.unpack(i, words).front();
     if (!step(getMask(flipped), place))
       return false;
     for (unsigned at = 0; at < places.size(); ++at)
@@ -240,16 +253,32 @@ bool Sorter::step(int32_t mask, int32_t bits) {
     hasPartner = i.compare(arith::CmpIPredicate::ult, i.bitXor(thread, mask), shape.threads);
   }
   bool isShuffle = mask < shape.subgroupSize;
-  Values others = isShuffle ? at.shuffleXor(words, mask) : exchange(words, mask, hasPartner);
+  Values moved = words, others;
+  if (result)
+    moved.push_back(result);
+  if (isShuffle) {
+    // The last word is compared first, and moves first.
+    std::reverse(moved.begin(), moved.end());
+    others = at.shuffleXor(moved, mask);
+    std::reverse(others.begin(), others.end());
+  } else {
+    others = exchange(moved, mask, hasPartner);
+  }
   if (others.empty())
     return false;
   // One number's comparison leaves a borrow, by which the own word, as the second operand, is kept.
   bool keeps = layout.isWhole();
-  Value choice = i.bitXor(isBefore(others, words, layout.isSigned()), getTakesLast(bits, /*isInverted=*/keeps));
+  Value isOtherBefore = isBefore(ArrayRef<Value>(others).take_front(words.size()), words, layout.isSigned());
+  Value choice = i.bitXor(isOtherBefore, getTakesLast(bits, /*isInverted=*/keeps));
   if (hasPartner && isShuffle)
     choice = i.select(hasPartner, choice, i.constant(keeps, i.i1)); // it is poison without a partner
+  auto choose = [&](Value own, Value other) {
+    return keeps ? i.select(choice, own, other) : i.select(choice, other, own);
+  };
   for (auto [own, other] : llvm::zip(words, others))
-    own = keeps ? i.select(choice, own, other) : i.select(choice, other, own);
+    own = choose(own, other);
+  if (result)
+    result = choose(result, others.back());
   return true;
 }
 
@@ -264,7 +293,10 @@ Values Sorter::sort() {
   for (int32_t run = 1; run < lanes; run *= 2)
     if (!merge(run))
       return {};
-  return layout.unpack(i, words);
+  Values values = layout.unpack(i, words);
+  if (result)
+    values.front() = result;
+  return values;
 }
 
 Value Sorter::sortBits() {
