@@ -16,16 +16,22 @@
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/RegAllocEvictionAdvisor.h"
 #include "llvm/CodeGen/RegisterClassInfo.h"
+#include "llvm/CodeGen/StackProtector.h"
 #include "llvm/CodeGen/TargetInstrInfo.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/MC/MCContext.h"
 #include <memory>
 #include <mutex>
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 
 namespace qd {
 
@@ -36,13 +42,15 @@ namespace qd {
 /// Instructions of LLVM IR in a function that is not large, and in one of which loops are optimised.
 static constexpr unsigned maxFunction = 4096, maxWithLoops = 16384;
 
+bool hasTooMuchForLoops(const Function &function) { return function.getInstructionCount() > maxWithLoops; }
+
 LargeFunctions::LargeFunctions(Module &module)
     : context(module.getContext()), previous(context.getOptPassGate()) {
   for (Function &function : module) {
     unsigned size = function.getInstructionCount();
     if (size > maxFunction)
       large.insert(("function (" + function.getName() + ")").str());
-    leavesLoops |= size > maxWithLoops;
+    leavesLoops |= hasTooMuchForLoops(function);
   }
   context.setOptPassGate(*this);
 }
@@ -55,6 +63,52 @@ bool LargeFunctions::shouldRunPass(StringRef pass, StringRef description) const 
     return !leavesLoops;
   bool isSlow = pass == "slsr" || pass == "nary-reassociate";
   return !isSlow || !large.contains(description);
+}
+
+//===----------------------------------------------------------------------===//
+// Freezes
+//===----------------------------------------------------------------------===//
+
+/// Freezes times instructions: about the milliseconds that it takes to move them, times a million.
+static constexpr uint64_t maxMoved = 1 << 24;
+
+HiddenFreezes::HiddenFreezes(Module &module) {
+  DenseMap<Type *, Function *> byType;
+  SmallVector<FreezeInst *> freezes;
+  for (Function &function : module) {
+    size_t before = freezes.size();
+    for (Instruction &instruction : instructions(function))
+      if (auto *freeze = dyn_cast<FreezeInst>(&instruction))
+        freezes.push_back(freeze);
+    if (uint64_t(freezes.size() - before) * function.getInstructionCount() <= maxMoved)
+      freezes.truncate(before);
+  }
+  for (FreezeInst *freeze : freezes) {
+    Type *type = freeze->getType();
+    Function *&callee = byType[type];
+    if (!callee) {
+      callee = Function::Create(FunctionType::get(type, type, false), Function::ExternalLinkage, "qd.freeze", module);
+      callee->setDoesNotAccessMemory();
+      callee->setDoesNotThrow();
+      callee->setWillReturn();
+      callee->setNoSync();
+      callee->setSpeculatable();
+      callees.push_back(callee);
+    }
+    freeze->replaceAllUsesWith(CallInst::Create(callee, freeze->getOperand(0), "", freeze->getIterator()));
+    freeze->eraseFromParent();
+  }
+}
+
+HiddenFreezes::~HiddenFreezes() {
+  for (Function *callee : callees) {
+    for (User *user : make_early_inc_range(callee->users())) {
+      auto *call = cast<CallInst>(user);
+      call->replaceAllUsesWith(new FreezeInst(call->getArgOperand(0), "", call->getIterator()));
+      call->eraseFromParent();
+    }
+    callee->eraseFromParent();
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -139,6 +193,72 @@ void cutLargeBlocks(TargetPassConfig &config) {
   });
   config.insertPass(&ProcessImplicitDefsID, &CutBlocks::ID);
   config.insertPass(&PatchableFunctionID, &JoinBlocks::ID);
+}
+
+namespace {
+class SplitBlocks : public FunctionPass {
+public:
+  static char ID;
+  SplitBlocks() : FunctionPass(ID) {}
+
+  StringRef getPassName() const override { return "pieces of large blocks"; }
+  void getAnalysisUsage(AnalysisUsage &usage) const override { usage.addPreserved<StackProtector>(); }
+  bool runOnFunction(Function &function) override;
+};
+char SplitBlocks::ID = 0;
+} // namespace
+
+/// What nothing is known of becomes zero. Registers for it would have no value, which between blocks not even a freeze
+/// changes: each user would read something else.
+static void fillUnknown(Function &function) {
+  for (Instruction &instruction : instructions(function)) {
+    if (auto *shuffle = dyn_cast<ShuffleVectorInst>(&instruction)) {
+      if (!is_contained(shuffle->getShuffleMask(), PoisonMaskElem))
+        continue;
+      SmallVector<int> sources(shuffle->getShuffleMask());
+      if (isa<UndefValue>(shuffle->getOperand(1)))
+        replace(sources, -1, int(cast<FixedVectorType>(shuffle->getOperand(0)->getType())->getNumElements()));
+      else
+        replace(sources, -1, 0);
+      shuffle->setShuffleMask(sources);
+    }
+    for (Use &operand : instruction.operands()) {
+      auto *constant = dyn_cast<Constant>(operand);
+      bool isWhole = constant && match(constant, m_Undef());
+      if (!isWhole && !(constant && constant->containsUndefOrPoisonElement()))
+        continue;
+      Type *type = constant->getType();
+      operand = Constant::replaceUndefsWith(constant, Constant::getNullValue(isWhole ? type : type->getScalarType()));
+    }
+  }
+}
+
+bool SplitBlocks::runOnFunction(Function &function) {
+  constexpr unsigned most = 4096, piece = 512;
+  SmallVector<Instruction *> firsts;
+  for (BasicBlock &block : function) {
+    if (block.size() <= most)
+      continue;
+    // Behind the first block an alloca would be one of a size that is not known.
+    unsigned count = 0;
+    for (Instruction &instruction : make_range(block.getFirstNonPHIOrDbgOrAlloca(), block.end()))
+      if (++count % piece == 0 && !instruction.isTerminator())
+        firsts.push_back(&instruction);
+  }
+  if (firsts.empty())
+    return false;
+  fillUnknown(function);
+  // What is behind a first one moves: the last ones first.
+  for (Instruction *first : reverse(firsts))
+    first->getParent()->splitBasicBlock(first->getIterator());
+  return true;
+}
+
+void splitLargeBlocks(TargetPassConfig &config) {
+  static std::once_flag once;
+  std::call_once(once, [] { registerMachinePass<SplitBlocks>("pieces of large blocks", "qd-split-blocks"); });
+  // Behind the last pass over LLVM IR that would join them.
+  config.insertPass(&StackProtector::ID, &SplitBlocks::ID);
 }
 
 //===----------------------------------------------------------------------===//

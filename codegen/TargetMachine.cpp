@@ -105,6 +105,8 @@ static bool addCodeGenPasses(TargetMachine &machine, legacy::PassManagerBase &pa
   if (machine.getTargetTriple().isX86())
     addX86MachinePasses(*config);
   cutLargeBlocks(*config);
+  if (machine.getTargetTriple().isX86() || machine.getTargetTriple().isAArch64())
+    splitLargeBlocks(*config);
   // On AMD's chips scheduling hides what memory takes, and keeps values in registers.
   if (machine.getOptLevel() == CodeGenOptLevel::Less && !machine.getTargetTriple().isAMDGCN())
     config->disablePass(&MachineSchedulerID);

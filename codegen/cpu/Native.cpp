@@ -2,6 +2,7 @@
 
 #include "codegen/cpu/Native.h"
 
+#include "codegen/LargeFunctions.h"
 #include "codegen/cpu/LibraryCalls.h"
 
 #include "llvm/Analysis/AliasAnalysis.h"
@@ -187,14 +188,25 @@ static FunctionPassManager buildSimplification() {
   return passes;
 }
 
+namespace {
+/// Copies of short loops' turns. What LLVM knows of all loops around one is found out anew after each.
+struct FullUnrollPass : PassInfoMixin<FullUnrollPass> {
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
+    if (hasTooMuchForLoops(function))
+      return PreservedAnalyses::all();
+    LoopPassManager unrolling;
+    unrolling.addPass(LoopFullUnrollPass());
+    return createFunctionToLoopPassAdaptor(std::move(unrolling)).run(function, analyses);
+  }
+};
+} // namespace
+
 static FunctionPassManager buildLoopOptimisation() {
   FunctionPassManager passes;
   LoopPassManager loops;
   loops.addPass(LICMPass(LICMOptions()));
   passes.addPass(createFunctionToLoopPassAdaptor(std::move(loops), /*UseMemorySSA=*/true));
-  LoopPassManager unrolling;
-  unrolling.addPass(LoopFullUnrollPass());
-  passes.addPass(createFunctionToLoopPassAdaptor(std::move(unrolling)));
+  passes.addPass(FullUnrollPass());
   passes.addPass(LoopUnrollPass(LoopUnrollOptions(/*OptLevel=*/2, /*OnlyWhenForced=*/true)));
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(InstCombinePass());
@@ -226,6 +238,9 @@ void optimise(Module &module, const Processor &processor, unsigned optLevel, boo
     function.addFnAttr(Attribute::NoUnwind);
   }
 
+  std::optional<HiddenFreezes> freezes;
+  if (optLevel)
+    freezes.emplace(module);
   ModulePassManager passes;
   if (hasCoroutines)
     passes.addPass(CoroEarlyPass());
@@ -238,6 +253,7 @@ void optimise(Module &module, const Processor &processor, unsigned optLevel, boo
   if (optLevel)
     passes.addPass(createModuleToFunctionPassAdaptor(buildLoopOptimisation()));
   passes.run(module, modules);
+  freezes.reset();
   if (optLevel && !processor.features.avx512)
     unravelMasks(module);
 }

@@ -1,4 +1,4 @@
-// Times compiles inside one process:  bench-compile FILE.qir TARGET [RUNS]
+// Times compiles inside one process:  bench-compile FILE.qir TARGET [RUNS [LEVEL]]
 // Prints the first compile of the process, and the medians of further ones, of hits of the disk cache and of hits in
 // memory, in milliseconds. The input gets a name a run, so that a hit is one of the cache that is meant.
 
@@ -41,13 +41,14 @@ static double findMedian(std::vector<double> times) {
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: bench-compile FILE.qir TARGET [RUNS]\n");
+    std::fprintf(stderr, "usage: bench-compile FILE.qir TARGET [RUNS [LEVEL]]\n");
     return 2;
   }
   std::ifstream file(argv[1]);
   source.assign(std::istreambuf_iterator<char>(file), {});
   options.targets = {argv[2]};
   int runs = argc > 3 ? std::atoi(argv[3]) : 101;
+  options.optLevel = argc > 4 ? std::atoi(argv[4]) : 2;
   std::string folder = std::filesystem::temp_directory_path() / "qdc-bench-XXXXXX";
   if (runs < 1 || !mkdtemp(folder.data()))
     return 2;
