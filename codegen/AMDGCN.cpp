@@ -6,6 +6,7 @@
 #include "codegen/AMDGCNCodeObject.h"
 #include "codegen/AMDGCNMachine.h"
 #include "codegen/AMDGCNSigns.h"
+#include "codegen/AMDGCNVotes.h"
 #include "codegen/TargetMachine.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -246,6 +247,7 @@ Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMD
       compareByBorrow(function, /*comparesLower=*/machine::waitsForMasks(target.chip->name),
                       /*comparesPairs=*/target.has(WaveShift) && target.has(RowShare));
       copySignsByBits(function);
+      voteOnUnequal(function, target.subgroupSize);
       kernels.push_back(function.getName().str());
     }
 
