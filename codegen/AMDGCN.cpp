@@ -7,6 +7,7 @@
 #include "codegen/AMDGCNMachine.h"
 #include "codegen/AMDGCNSigns.h"
 #include "codegen/AMDGCNVotes.h"
+#include "codegen/FloatSelects.h"
 #include "codegen/TargetMachine.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -248,6 +249,7 @@ Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMD
                       /*comparesPairs=*/target.has(WaveShift) && target.has(RowShare));
       copySignsByBits(function);
       voteOnUnequal(function, target.subgroupSize);
+      keepSelects(function);
       kernels.push_back(function.getName().str());
     }
 

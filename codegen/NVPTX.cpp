@@ -5,9 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/Codegen.h"
+#include "codegen/FloatSelects.h"
 #include "codegen/NVPTXAtomics.h"
 #include "codegen/NVPTXBits.h"
 #include "codegen/TargetMachine.h"
+
+#include "llvm/IR/Module.h"
 
 using namespace mlir;
 
@@ -20,6 +23,8 @@ FailureOr<std::string> emitPTX(ModuleOp module, llvm::Module &lowered, const Tar
     return module.emitError() << llvm::toString(machine.takeError());
   writeAtomicsAsPTX(lowered);
   writeBitsAsPTX(lowered);
+  for (llvm::Function &function : lowered)
+    keepSelects(function);
   llvm::Expected<std::string> ptx = runCodeGenerator(lowered, **machine, llvm::CodeGenFileType::AssemblyFile);
   if (!ptx)
     return module.emitError() << target.str() << ": " << llvm::toString(ptx.takeError());

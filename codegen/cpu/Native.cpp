@@ -2,6 +2,7 @@
 
 #include "codegen/cpu/Native.h"
 
+#include "codegen/FloatSelects.h"
 #include "codegen/LargeFunctions.h"
 #include "codegen/cpu/LibraryCalls.h"
 
@@ -256,6 +257,10 @@ void optimise(Module &module, const Processor &processor, unsigned optLevel, boo
   freezes.reset();
   if (optLevel && !processor.features.avx512)
     unravelMasks(module);
+  // x86 has selects by `<` as instructions.
+  if (!processor.triple.isX86())
+    for (Function &function : module)
+      keepSelects(function);
 }
 
 //===----------------------------------------------------------------------===//
