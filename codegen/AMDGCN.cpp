@@ -179,7 +179,7 @@ static bool movesToAll(const CallInst &move) {
 }
 
 /// Whether `user` only makes the moved word part of a number of two words that is added to others or taken off one, or,
-/// where it may, compared with one and selected. AMDGCNFuseSums and AMDGCNFuseMoves mend what LLVM makes of that.
+/// where it may, compared with one and selected. AMDGCNFuseSums and AMDGCNLegalMoves mend what LLVM makes of that.
 static bool isWordOfSum(const User *user, bool mayCompare) {
   auto isPart = [&](const User *u) { return isWordOfSum(u, mayCompare); };
   if (isa<InsertElementInst>(user) || (isa<BitCastInst>(user) && user->getType()->isIntegerTy(64)))

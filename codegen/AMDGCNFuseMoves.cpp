@@ -14,9 +14,6 @@
 //     ->
 //   %r = V_FMAC_F32_dpp8 %v, %w, old(%o), [0,0,1,2,3,4,5,6]
 //
-// And where the other operand of an addition with carry is scalar, LLVM's pass makes an instruction that no chip
-// encodes, and the backend writes an object all the same: such an operand is copied to a vector register.
-//
 // Input: machine code in SSA form behind LLVM's own pass of this kind. Output: the same values in the same lanes, but
 // that a NaN which is added to nothing keeps its payload.
 //
@@ -59,17 +56,6 @@ struct Operation {
 struct Product {
   enum { result, modifiers0, source0, modifiers1, source1, modifiers2, sum, clamp, scale };
 };
-
-/// Behind the last pass that folds copies away.
-class CopyScalars : public MachinePass {
-public:
-  static char ID;
-  CopyScalars() : MachinePass(ID) {}
-
-  StringRef getPassName() const override { return "vector operands of DPP additions with carry"; }
-  bool runOnMachineFunction(MachineFunction &function) override;
-};
-char CopyScalars::ID = 0;
 
 class FuseMoves : public MachinePass {
 public:
@@ -314,48 +300,9 @@ bool FuseMoves::runOnMachineFunction(MachineFunction &function) {
   return hasChanged;
 }
 
-bool CopyScalars::runOnMachineFunction(MachineFunction &function) {
-  if (!function.getProperties().hasIsSSA())
-    return false;
-  MachineRegisterInfo &registers = function.getRegInfo();
-  const TargetInstrInfo &instructions = *function.getSubtarget().getInstrInfo();
-  unsigned opcodes[] = {machine::findOpcode(instructions, "V_ADD_CO_U32_e64_dpp"),
-                        machine::findOpcode(instructions, "V_SUB_CO_U32_e64_dpp"),
-                        machine::findOpcode(instructions, "V_SUBREV_CO_U32_e64_dpp"),
-                        machine::findOpcode(instructions, "V_ADDC_U32_e64_dpp"),
-                        machine::findOpcode(instructions, "V_SUBB_U32_e64_dpp"),
-                        machine::findOpcode(instructions, "V_SUBBREV_U32_e64_dpp")};
-  bool hasChanged = false;
-  for (MachineBasicBlock &block : function)
-    for (MachineInstr &instruction : block) {
-      if (!is_contained(opcodes, instruction.getOpcode()))
-        continue;
-      constexpr unsigned result = 0, source0 = 3, source1 = 4;
-      const TargetRegisterClass *vector = registers.getRegClass(instruction.getOperand(result).getReg());
-      for (unsigned at : {source0, source1}) {
-        MachineOperand &operand = instruction.getOperand(at);
-        if (!operand.isReg() || machine::isVector(operand, registers))
-          continue;
-        Register copy = registers.createVirtualRegister(vector);
-        BuildMI(block, instruction, instruction.getDebugLoc(), instructions.get(TargetOpcode::COPY), copy)
-            .addReg(operand.getReg(), /*flags=*/0, operand.getSubReg());
-        operand.setReg(copy);
-        operand.setSubReg(0);
-        operand.setIsKill(false);
-        hasChanged = true;
-      }
-    }
-  return hasChanged;
-}
-
 char &registerFuseMoves() {
   registerMachinePass<FuseMoves>("DPP moves as part of float operations", "qd-fuse-moves");
   return FuseMoves::ID;
-}
-
-char &registerCopyScalars() {
-  registerMachinePass<CopyScalars>("vector operands of DPP additions with carry", "qd-copy-scalars");
-  return CopyScalars::ID;
 }
 
 } // namespace qd

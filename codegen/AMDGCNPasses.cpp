@@ -32,7 +32,7 @@ static ArrayRef<Row> getRows() {
       {"gcn-dpp-combine", &registerShortenMasks()},
       {"gcn-dpp-combine", &registerFillSteps()},
       {"gcn-dpp-combine", &registerChooseByMedian()},
-      {"si-shrink-instructions", &registerCopyScalars()},
+      {"si-shrink-instructions", &registerLegalizeMoves()},
       {"si-shrink-instructions", &registerMakePairs()},
       {"si-shrink-instructions", &registerMoveMasks()},
       {"amdgpu-insert-delay-alu", &registerMoveHints()},

@@ -24,7 +24,7 @@ char &registerFuseExchange();
 char &registerShortenMasks();
 char &registerFillSteps();
 char &registerChooseByMedian();
-char &registerCopyScalars();
+char &registerLegalizeMoves();
 char &registerMakePairs();
 char &registerMoveMasks();
 char &registerMoveHints();
