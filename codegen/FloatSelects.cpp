@@ -7,7 +7,11 @@
 //
 // What cannot be a zero of the wrong sign stays a minimum or maximum: that of a number that is no zero, max(x, 0.0).
 //
-// Input: optimised LLVM IR. Output: the same with such selects on integers, which costs nothing more.
+// For AMD's chips the number that is compared with a constant takes the constant's place, and a NaN comes out:
+//
+//   x ueq 2.5 ? 2.5 : y     ->     float(x ueq 2.5 ? bits(2.5) : bits(y))
+//
+// Input: optimised LLVM IR. Output: the same with such selects on integers, for which there is the same instruction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,6 +46,18 @@ static bool losesSign(SelectInst &select) {
          mayBe(select.getFalseValue(), isMin ? fcPosZero : fcNegZero);
 }
 
+/// Whether the select gives for NaNs the constant that it compares with.
+static bool losesConstant(const SelectInst &select) {
+  auto *compare = dyn_cast<FCmpInst>(select.getCondition());
+  if (!compare || !select.getModule()->getTargetTriple().isAMDGCN())
+    return false;
+  bool isEqual = compare->getPredicate() == CmpInst::FCMP_UEQ;
+  if (!isEqual && compare->getPredicate() != CmpInst::FCMP_ONE)
+    return false;
+  const Value *given = isEqual ? select.getTrueValue() : select.getFalseValue();
+  return isa<ConstantFP>(given) && is_contained(compare->operands(), given);
+}
+
 static void chooseBits(SelectInst &select) {
   IRBuilder<> b(&select);
   Type *type = select.getType();
@@ -55,7 +71,7 @@ static void chooseBits(SelectInst &select) {
 void keepSelects(Function &function) {
   for (Instruction &instruction : make_early_inc_range(instructions(function)))
     if (auto *select = dyn_cast<SelectInst>(&instruction);
-        select && select->getType()->isFPOrFPVectorTy() && losesSign(*select))
+        select && select->getType()->isFPOrFPVectorTy() && (losesSign(*select) || losesConstant(*select)))
       chooseBits(*select);
 }
 
