@@ -5,6 +5,7 @@
 #include "codegen/AMDGCNBorrow.h"
 #include "codegen/AMDGCNCodeObject.h"
 #include "codegen/AMDGCNMachine.h"
+#include "codegen/AMDGCNReleases.h"
 #include "codegen/AMDGCNSigns.h"
 #include "codegen/AMDGCNVotes.h"
 #include "codegen/FloatSelects.h"
@@ -250,6 +251,8 @@ Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMD
       copySignsByBits(function);
       voteOnUnequal(function, target.subgroupSize);
       keepSelects(function);
+      if (target.chip->name.starts_with("gfx9"))
+        waitForBlockReleases(function);
       kernels.push_back(function.getName().str());
     }
 

@@ -19,7 +19,8 @@ unsigned machine::findOpcode(const TargetInstrInfo &instructions, StringRef name
   static std::once_flag once;
   std::call_once(once, [&] {
     for (unsigned opcode = 1, end = instructions.getNumOpcodes(); opcode != end; ++opcode)
-      if (StringRef known = instructions.getName(opcode); known.starts_with("V_") || known.starts_with("S"))
+      if (StringRef known = instructions.getName(opcode);
+          known.starts_with("V_") || known.starts_with("S") || known == "BUFFER_WBL2")
         opcodes[known] = opcode;
   });
   return opcodes.lookup(name);

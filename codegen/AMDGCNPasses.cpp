@@ -35,6 +35,8 @@ static ArrayRef<Row> getRows() {
       {"si-shrink-instructions", &registerLegalizeMoves()},
       {"si-shrink-instructions", &registerMakePairs()},
       {"si-shrink-instructions", &registerMoveMasks()},
+      // In front of si-insert-waitcnts, which drops the wait that LLVM proposes.
+      {"si-memory-legalizer", &registerWaitForWritebacks()},
       {"amdgpu-insert-delay-alu", &registerMoveHints()},
   };
   return rows;

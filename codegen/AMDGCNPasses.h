@@ -27,6 +27,7 @@ char &registerChooseByMedian();
 char &registerLegalizeMoves();
 char &registerMakePairs();
 char &registerMoveMasks();
+char &registerWaitForWritebacks();
 char &registerMoveHints();
 
 } // namespace qd
