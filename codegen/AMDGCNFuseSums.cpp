@@ -19,7 +19,12 @@
 //     ->
 //   %s = V_FMAC_F64_dpp %v, 1.0, old(%o), row_newbcast:3
 //
-// Moves that LLVM's pass behind this one would make part of an operation and should not are kept out of its sight.
+// Moves that LLVM's pass behind this one would make part of an operation and should not are kept out of its sight. Among
+// them are those of what is taken off something: LLVM turns the operands around for that, as DPP moves the first one, and
+// the chips carry out a subtraction of reversed operands as one whose operands they exchange before they move the first.
+// Shifts by what was moved have reversed operands from the start; before gfx11 chips do the same with these.
+//
+//   %m = V_MOV_B32_dpp %v, row_shr:1    %d = V_SUB_U32 %x, %m    ->    not %d = V_SUBREV_U32_dpp %v, %x, row_shr:1
 //
 // Input: machine code in SSA form in front of LLVM's own pass of this kind. Output: the same values in the same lanes.
 // gfx9 has such additions with VCC alone, gfx11 and later with any mask; gfx10 has none.
@@ -31,6 +36,7 @@
 #include "codegen/AMDGCNMachine.h"
 #include "codegen/MachinePass.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/CodeGen/MachineInstrBuilder.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 
@@ -60,7 +66,20 @@ struct Sum {
   MachineOperand *own[2];
   MachineInstr *move[2];
   Register result[2], carry[2]; ///< no carry's register where VCC takes its place
-  bool isSubtraction;
+};
+
+/// An operation that LLVM may give a move, of which chips move the other operand: that one of the two sources.
+struct Reversal {
+  StringLiteral operation;
+  unsigned source;
+  bool isShift;
+};
+constexpr Reversal reversals[] = {
+    {"V_SUB_U32", 1, false},     {"V_SUBREV_U32", 0, false},    {"V_SUB_CO_U32", 1, false},
+    {"V_SUBREV_CO_U32", 0, false}, {"V_SUBB_U32", 1, false},    {"V_SUBBREV_U32", 0, false},
+    {"V_SUB_U16", 1, false},     {"V_SUBREV_U16", 0, false},    {"V_LSHLREV_B32", 0, true},
+    {"V_LSHRREV_B32", 0, true},  {"V_ASHRREV_I32", 0, true},    {"V_LSHLREV_B16", 0, true},
+    {"V_LSHRREV_B16", 0, true},  {"V_ASHRREV_I16", 0, true},
 };
 
 class FuseSums : public MachinePass {
@@ -84,15 +103,17 @@ private:
   bool fuseDouble(MachineInstr &sum);
   bool isScalar(const MachineOperand &operand) const;
   bool mayTurn(const MachineInstr &move) const;
+  bool isReversed(const MachineOperand &use) const;
+  bool reverses(const MachineInstr &move) const;
   void hide(MachineInstr &move);
   bool hideMoves(MachineBasicBlock &block);
 
   MachineRegisterInfo *registers = nullptr;
   const TargetInstrInfo *instructions = nullptr;
   const TargetRegisterInfo *physical = nullptr;
-  bool usesVCC = false;
-  unsigned moveOpcode = 0, addLower = 0, addUpper = 0, subtractLower = 0, subtractUpper = 0, addWide = 0,
-           addDouble = 0, moveDouble = 0;
+  bool hasCarries = false, usesVCC = false;
+  unsigned moveOpcode = 0, addLower = 0, addUpper = 0, subtractLower = 0, addWide = 0, addDouble = 0, moveDouble = 0;
+  DenseMap<unsigned, unsigned> reversed; ///< the source by the operation's number
 };
 char FuseSums::ID = 0;
 } // namespace
@@ -150,11 +171,8 @@ bool FuseSums::canFuse(const Sum &sum, const MachineInstr &at) const {
   return machine::isFree(vcc, at.getIterator(), *physical);
 }
 
-/// Of a subtraction the second operand is moved, as gfx9 and later take it off by an instruction of its own.
 bool FuseSums::matchWord(MachineInstr &word, Sum &sum, unsigned i) const {
   for (unsigned moved : {Word::source1, Word::source0}) {
-    if (sum.isSubtraction && moved == Word::source0)
-      return false;
     sum.move[i] = getMove(word.getOperand(moved));
     sum.own[i] = &word.getOperand(moved == Word::source0 ? Word::source1 : Word::source0);
     if (sum.move[i]) {
@@ -173,8 +191,7 @@ bool FuseSums::matchWord(MachineInstr &word, Sum &sum, unsigned i) const {
 void FuseSums::build(const Sum &sum, unsigned i, MachineInstr &at) {
   const MachineInstr &move = *sum.move[i];
   const MachineOperand &own = *sum.own[i], &source = move.getOperand(Move::source);
-  StringRef name = i == 0 ? sum.isSubtraction ? "V_SUBREV_CO_U32" : "V_ADD_CO_U32"
-                          : sum.isSubtraction ? "V_SUBBREV_U32" : "V_ADDC_U32";
+  StringRef name = i == 0 ? "V_ADD_CO_U32" : "V_ADDC_U32";
   auto fused = BuildMI(*at.getParent(), at, at.getDebugLoc(),
                        instructions->get(find((name + (usesVCC ? "_dpp" : "_e64_dpp")).str())), sum.result[i]);
   if (!usesVCC)
@@ -193,17 +210,15 @@ void FuseSums::build(const Sum &sum, unsigned i, MachineInstr &at) {
   registers->clearKillFlags(source.getReg());
 }
 
-/// An addition or subtraction of the lower words whose carry that of the upper ones takes.
+/// An addition of the lower words whose carry that of the upper ones takes.
 bool FuseSums::fuseWords(MachineInstr &lower) {
   Sum sum;
-  sum.isSubtraction = lower.getOpcode() == subtractLower;
   Register carry = lower.getOperand(Word::carry).getReg();
   if (!carry.isVirtual() || !registers->hasOneNonDBGUse(carry) || !matchWord(lower, sum, 0))
     return false;
   MachineInstr &upper = *registers->use_instr_nodbg_begin(carry);
-  if (upper.getOpcode() != (sum.isSubtraction ? subtractUpper : addUpper) ||
-      upper.getOperand(Word::carried).getReg() != carry || upper.getParent() != lower.getParent() ||
-      !matchWord(upper, sum, 1) || !canFuse(sum, upper))
+  if (upper.getOpcode() != addUpper || upper.getOperand(Word::carried).getReg() != carry ||
+      upper.getParent() != lower.getParent() || !matchWord(upper, sum, 1) || !canFuse(sum, upper))
     return false;
   // VCC is written and read in one place, that of the upper words: there the lower ones' sum is not wanted yet.
   if (usesVCC) {
@@ -237,7 +252,6 @@ bool FuseSums::fuseWide(MachineInstr &wide) {
     if (!sequence || !sequence->isRegSequence() || sequence->getNumOperands() != numOperands)
       continue;
     Sum sum;
-    sum.isSubtraction = false;
     unsigned parts[2];
     MachineOperand words[2] = {own, own};
     for (unsigned at : {1, 3}) {
@@ -362,6 +376,24 @@ bool FuseSums::mayTurn(const MachineInstr &move) const {
   return !usesVCC && move.getOperand(Move::control).getImm() != inPlace && isScalar(move.getOperand(Move::source));
 }
 
+/// Whether LLVM's pass would turn the operands around to give the moved one, `use`, its move, or they are already.
+bool FuseSums::isReversed(const MachineOperand &use) const {
+  const MachineInstr &user = *use.getParent();
+  auto found = reversed.find(user.getOpcode());
+  return found != reversed.end() && use.getOperandNo() == user.getNumExplicitDefs() + found->second;
+}
+
+/// Whether anything takes the moved value, or a number of several words that it is part of, in such a way.
+bool FuseSums::reverses(const MachineInstr &move) const {
+  for (const MachineOperand &use : registers->use_nodbg_operands(move.getOperand(Move::result).getReg()))
+    if (isReversed(use) ||
+        (use.getParent()->isRegSequence() &&
+         any_of(registers->use_nodbg_operands(use.getParent()->getOperand(0).getReg()),
+                [&](const MachineOperand &part) { return isReversed(part); })))
+      return true;
+  return false;
+}
+
 /// Gives what the move's users read another name, which LLVM's pass does not look behind.
 void FuseSums::hide(MachineInstr &move) {
   Register moved = move.getOperand(Move::result).getReg();
@@ -374,12 +406,19 @@ void FuseSums::hide(MachineInstr &move) {
       .addReg(moved);
 }
 
-/// gfx11 and later. The lower words' move, of lanes that it leaves out, would become part of an addition that gives a
-/// carry.
+/// Those that would become part of an operation of reversed operands; on gfx11 and later also the lower words' move, of
+/// lanes that it leaves out, which would become part of an addition that gives a carry.
 bool FuseSums::hideMoves(MachineBasicBlock &block) {
   SmallVector<MachineInstr *> hidden;
   for (MachineInstr &instruction : block) {
-    if (instruction.getOpcode() != moveOpcode)
+    bool isMove = instruction.getOpcode() == moveOpcode;
+    if (!isMove && instruction.getOpcode() != moveDouble)
+      continue;
+    if (reverses(instruction)) {
+      hidden.push_back(&instruction);
+      continue;
+    }
+    if (!isMove || !hasCarries || usesVCC)
       continue;
     auto isAll = [&](unsigned at) { return instruction.getOperand(at).getImm() == 15; };
     bool leavesOut = !isAll(Move::rows) || !isAll(Move::banks) || instruction.getOperand(Move::bound).getImm() == 0;
@@ -399,8 +438,10 @@ bool FuseSums::hideMoves(MachineBasicBlock &block) {
 bool FuseSums::runOnMachineFunction(MachineFunction &function) {
   StringRef chip = function.getSubtarget().getCPU();
   usesVCC = chip.starts_with("gfx9");
-  if (!function.getProperties().hasIsSSA() || (!usesVCC && !chip.starts_with("gfx11") && !chip.starts_with("gfx12")))
+  if (!function.getProperties().hasIsSSA())
     return false;
+  bool isLater = chip.starts_with("gfx11") || chip.starts_with("gfx12");
+  hasCarries = usesVCC || isLater;
   registers = &function.getRegInfo();
   instructions = function.getSubtarget().getInstrInfo();
   physical = function.getSubtarget().getRegisterInfo();
@@ -408,15 +449,21 @@ bool FuseSums::runOnMachineFunction(MachineFunction &function) {
   addLower = find("V_ADD_CO_U32_e64");
   addUpper = find("V_ADDC_U32_e64");
   subtractLower = find("V_SUB_CO_U32_e64");
-  subtractUpper = find("V_SUBB_U32_e64");
   addWide = find("V_LSHL_ADD_U64_e64");
   addDouble = find("V_ADD_F64_e64");
   moveDouble = find("V_MOV_B64_DPP_PSEUDO");
+  reversed.clear();
+  for (const Reversal &row : reversals)
+    for (const char *encoding : {"_e32", "_e64"})
+      if (unsigned opcode = find((row.operation + encoding).str()); opcode != 0 && !(row.isShift && isLater))
+        reversed[opcode] = row.source;
   bool hasChanged = false;
   for (MachineBasicBlock &block : function) {
     SmallVector<MachineInstr *> lowers, wides, doubles;
     for (MachineInstr &instruction : block)
-      if (instruction.getOpcode() == addLower || instruction.getOpcode() == subtractLower)
+      if (!hasCarries)
+        continue;
+      else if (instruction.getOpcode() == addLower)
         lowers.push_back(&instruction);
       else if (instruction.getOpcode() == addWide)
         wides.push_back(&instruction);
@@ -428,7 +475,7 @@ bool FuseSums::runOnMachineFunction(MachineFunction &function) {
       hasChanged |= fuseWide(*wide);
     for (MachineInstr *sum : doubles)
       hasChanged |= usesVCC && fuseDouble(*sum);
-    hasChanged |= !usesVCC && hideMoves(block);
+    hasChanged |= hideMoves(block);
   }
   return hasChanged;
 }

@@ -105,7 +105,17 @@ Value readSource(Wave &wave, const Instruction &what, const Operand &operand, ch
 
 bool bit(uint64_t mask, unsigned lane) { return mask >> lane & 1; }
 
-/// What the lane reads instead of its own first source: another lane, or nothing. False where it is not written.
+/// The source that a pattern moves. Integer subtractions of reversed operands exchange them before the first is moved,
+/// and so did shifts by the first before gfx11 (LLVM pull request 216835); those of floats add what they have negated.
+unsigned movedSource(const ChipModel &chip, const std::string &name) {
+  auto startsWith = [&](const char *start) { return !name.compare(0, std::strlen(start), start); };
+  bool isInteger = name.find("_f16") == std::string::npos && name.find("_f32") == std::string::npos;
+  bool isSubtraction = isInteger && (startsWith("v_subrev_") || startsWith("v_subbrev_"));
+  bool isShift = startsWith("v_lshlrev_") || startsWith("v_lshrrev_") || startsWith("v_ashrrev_");
+  return isSubtraction || (isShift && chip.generation() < 11) ? 1 : 0;
+}
+
+/// What the lane reads of that source instead of its own: another lane, or nothing. False where it is not written.
 bool chooseLane(Wave &wave, const Instruction &what, unsigned lane, unsigned &from, bool &readsZero) {
   from = lane;
   readsZero = false;
@@ -203,6 +213,7 @@ bool compute(Wave &wave, const Instruction &what, const Form &form, Function fun
   if (results.destination)
     results.letter = form.results[0];
   uint64_t exec = wave.exec();
+  unsigned moved = movedSource(wave.chip, what.name);
   for (unsigned lane = 0; lane < wave.lanes(); ++lane) {
     if (!bit(exec, lane))
       continue;
@@ -225,11 +236,11 @@ bool compute(Wave &wave, const Instruction &what, const Form &form, Function fun
       } else if (letter == 'c' || letter == 'v') {
         Value mask = wave.mask(*operands[i]);
         sources[i] = {bit(mask.bits, lane), bit(mask.unknown, lane)};
-      } else if (i == 0 && readsZero) {
+      } else if (i == moved && readsZero) {
         sources[i] = {0, what.pattern->kind == LanePattern::Kind::Eight ? ~uint64_t(0) >> (64 - widthOf(letter)) : 0};
       } else {
         char type = letter == '+' ? form.results[0] : letter;
-        sources[i] = readSource(wave, what, *operands[i], type, i, i == 0 ? from : lane);
+        sources[i] = readSource(wave, what, *operands[i], type, i, i == moved ? from : lane);
       }
     }
     bool flag, isFlagUnknown;

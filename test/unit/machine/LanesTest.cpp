@@ -73,6 +73,30 @@ TEST(Lanes, SourcesThatTakeNoPart) {
   expectMap("gfx1030", 32, 0xFFFF0000, "v_permlanex16_b32 v1, v0, 0, 0 op_sel:[0,1]", 16, {-1, -1});
 }
 
+/// The second source is moved: chips exchange the two before they move the first.
+TEST(Lanes, ReversedOperands) {
+  const char *swapped = "quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf";
+  auto run = [&](const char *chip, unsigned lanes, std::string operation) {
+    OneWave wave(chip, lanes);
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      wave.set(2, lane, 1000 * lane);
+      wave.set(3, lane, lane);
+    }
+    EXPECT_EQ(wave.run({(operation + swapped).c_str()}), "");
+    return wave.vector(1, 2);
+  };
+  EXPECT_EQ(run("gfx90a", 64, "v_sub_u32_dpp v1, v2, v0 "), 3000u - 102);
+  EXPECT_EQ(run("gfx90a", 64, "v_subrev_u32_dpp v1, v0, v2 "), 3000u - 102);
+  EXPECT_EQ(run("gfx90a", 64, "v_subrev_u16_dpp v1, v0, v2 "), 3000u - 102);
+  EXPECT_EQ(run("gfx90a", 64, "v_subrev_co_u32_dpp v1, vcc, v0, v2 "), 3000u - 102);
+  EXPECT_EQ(run("gfx1030", 32, "v_subrev_nc_u32_dpp v1, v0, v2 "), 3000u - 102);
+  EXPECT_EQ(run("gfx1200", 32, "v_subrev_co_u32_e64_dpp v1, s4, v0, v2 "), 3000u - 102);
+  EXPECT_EQ(run("gfx90a", 64, "v_lshlrev_b32_dpp v1, v3, v2 "), 3000u << 2);
+  EXPECT_EQ(run("gfx1030", 32, "v_lshrrev_b32_dpp v1, v3, v2 "), 3000u >> 2);
+  EXPECT_EQ(run("gfx1030", 32, "v_ashrrev_i32_dpp v1, v3, v2 "), 3000u >> 2);
+  EXPECT_EQ(run("gfx1100", 32, "v_lshlrev_b32_dpp v1, v3, v2 "), 2000u << 3);
+}
+
 TEST(Lanes, Permlanes) {
   expectMap("gfx1100", 32, all, "v_permlanex16_b32 v1, v0, 0x76543210, 0xfedcba98", 14, {30, 31, 0, 1});
   expectMap("gfx1100", 32, all, "v_permlanex16_b32 v1, v0, -1, -1", 0, {31, 31});
