@@ -19,12 +19,28 @@
 //     ->
 //   %s = V_FMAC_F64_dpp %v, 1.0, old(%o), row_newbcast:3
 //
-// Moves that LLVM's pass behind this one would make part of an operation and should not are kept out of its sight. Among
-// them are those of what is taken off something: LLVM turns the operands around for that, as DPP moves the first one, and
-// the chips carry out a subtraction of reversed operands as one whose operands they exchange before they move the first.
-// Shifts by what was moved have reversed operands from the start; before gfx11 chips do the same with these.
+// Moves that LLVM's pass behind this one would make part of an operation and should not are kept out of its sight.
+// Among them are those of what is taken off something: LLVM turns the operands around for that, as DPP moves the first
+// one, and the chips carry out a subtraction of reversed operands as one whose operands they exchange before they move
+// the first. Shifts by what was moved have reversed operands from the start; before gfx11 chips do the same with these.
 //
-//   %m = V_MOV_B32_dpp %v, row_shr:1    %d = V_SUB_U32 %x, %m    ->    not %d = V_SUBREV_U32_dpp %v, %x, row_shr:1
+//   %m = V_MOV_B32_dpp %v, row_shr:1    %d = V_SUB_U32 %x, %m
+//     -> not
+//   %d = V_SUBREV_U32_dpp %v, %x, row_shr:1
+//
+// But where lanes that a mask leaves out have 0 taken off, the subtraction leaves these out instead, and the move is
+// one of all lanes, which needs no 0 before:
+//
+//   %m0 = V_MOV_B32_dpp 0, %v.lower, row_share:7, banks    %s0, %c = V_SUB_CO_U32 %x.lower, %m0    (upper words alike)
+//     ->
+//   %m0 = V_MOV_B32_dpp %v.lower, row_share:7
+//   %s0, %c = V_SUB_CO_U32_dpp old(%x.lower), %x.lower, %m0, in place, banks
+//
+// And a subtraction from what was moved takes the banks that a move in place takes of its result:
+//
+//   %m = V_MOV_B32_dpp %v, row_shr:8    %d = V_SUB_U32 %m, %x    %r = V_MOV_B32_dpp old(%w), %d, in place, banks
+//     ->
+//   %r = V_SUB_U32_dpp old(%w), %v, %x, row_shr:8, banks
 //
 // Input: machine code in SSA form in front of LLVM's own pass of this kind. Output: the same values in the same lanes.
 // gfx9 has such additions with VCC alone, gfx11 and later with any mask; gfx10 has none.
@@ -66,6 +82,7 @@ struct Sum {
   MachineOperand *own[2];
   MachineInstr *move[2];
   Register result[2], carry[2]; ///< no carry's register where VCC takes its place
+  bool isSubtraction;
 };
 
 /// An operation that LLVM may give a move, of which chips move the other operand: that one of the two sources.
@@ -97,10 +114,12 @@ private:
   bool isNothing(const MachineOperand &old) const;
   bool canFuse(const Sum &sum, const MachineInstr &at) const;
   bool matchWord(MachineInstr &word, Sum &sum, unsigned i) const;
+  Register buildMove(const MachineInstr &move, MachineInstr &at);
   void build(const Sum &sum, unsigned i, MachineInstr &at);
   bool fuseWords(MachineInstr &lower);
   bool fuseWide(MachineInstr &wide);
   bool fuseDouble(MachineInstr &sum);
+  bool fuseInBanks(MachineInstr &merge);
   bool isScalar(const MachineOperand &operand) const;
   bool mayTurn(const MachineInstr &move) const;
   bool isReversed(const MachineOperand &use) const;
@@ -112,7 +131,8 @@ private:
   const TargetInstrInfo *instructions = nullptr;
   const TargetRegisterInfo *physical = nullptr;
   bool hasCarries = false, usesVCC = false;
-  unsigned moveOpcode = 0, addLower = 0, addUpper = 0, subtractLower = 0, addWide = 0, addDouble = 0, moveDouble = 0;
+  unsigned moveOpcode = 0, addLower = 0, addUpper = 0, subtractLower = 0, subtractUpper = 0, subtract = 0, addWide = 0,
+           addDouble = 0, moveDouble = 0;
   DenseMap<unsigned, unsigned> reversed; ///< the source by the operation's number
 };
 char FuseSums::ID = 0;
@@ -155,6 +175,11 @@ bool FuseSums::isNothing(const MachineOperand &old) const {
   return definition && (definition->isImplicitDef() || isConstant(*definition, 0));
 }
 
+/// Whether the move leaves out rows or banks.
+static bool isMasked(const MachineInstr &move) {
+  return move.getOperand(Move::rows).getImm() != 15 || move.getOperand(Move::banks).getImm() != 15;
+}
+
 bool FuseSums::canFuse(const Sum &sum, const MachineInstr &at) const {
   for (unsigned i : {0, 1}) {
     const MachineInstr &move = *sum.move[i];
@@ -171,11 +196,14 @@ bool FuseSums::canFuse(const Sum &sum, const MachineInstr &at) const {
   return machine::isFree(vcc, at.getIterator(), *physical);
 }
 
+/// Of a subtraction the second operand is moved, and the move leaves lanes out.
 bool FuseSums::matchWord(MachineInstr &word, Sum &sum, unsigned i) const {
   for (unsigned moved : {Word::source1, Word::source0}) {
+    if (sum.isSubtraction && moved == Word::source0)
+      return false;
     sum.move[i] = getMove(word.getOperand(moved));
     sum.own[i] = &word.getOperand(moved == Word::source0 ? Word::source1 : Word::source0);
-    if (sum.move[i]) {
+    if (sum.move[i] && !(sum.isSubtraction && !isMasked(*sum.move[i]))) {
       sum.result[i] = word.getOperand(Word::result).getReg();
       sum.carry[i] = usesVCC ? Register() : word.getOperand(Word::carry).getReg();
       return true;
@@ -188,37 +216,63 @@ bool FuseSums::matchWord(MachineInstr &word, Sum &sum, unsigned i) const {
 // Fused instructions
 //===----------------------------------------------------------------------===//
 
+constexpr int64_t inPlace = 0xe4; ///< quad_perm:[0,1,2,3]
+
+/// The same move, in front of `at`, of all lanes, those without a source getting 0.
+Register FuseSums::buildMove(const MachineInstr &move, MachineInstr &at) {
+  const TargetRegisterClass *type = registers->getRegClass(move.getOperand(Move::result).getReg());
+  Register moved = registers->createVirtualRegister(type), nothing = registers->createVirtualRegister(type);
+  const MachineOperand &source = move.getOperand(Move::source);
+  BuildMI(*at.getParent(), at, move.getDebugLoc(), instructions->get(moveOpcode), moved)
+      .addReg(nothing, RegState::Undef)
+      .addReg(source.getReg(), /*flags=*/0, source.getSubReg())
+      .addImm(move.getOperand(Move::control).getImm())
+      .addImm(15)
+      .addImm(15)
+      .addImm(1);
+  registers->clearKillFlags(source.getReg());
+  return moved;
+}
+
 void FuseSums::build(const Sum &sum, unsigned i, MachineInstr &at) {
   const MachineInstr &move = *sum.move[i];
   const MachineOperand &own = *sum.own[i], &source = move.getOperand(Move::source);
-  StringRef name = i == 0 ? "V_ADD_CO_U32" : "V_ADDC_U32";
+  Register moved = sum.isSubtraction ? buildMove(move, at) : Register();
+  StringRef name = i == 0 ? sum.isSubtraction ? "V_SUB_CO_U32" : "V_ADD_CO_U32"
+                          : sum.isSubtraction ? "V_SUBB_U32" : "V_ADDC_U32";
   auto fused = BuildMI(*at.getParent(), at, at.getDebugLoc(),
                        instructions->get(find((name + (usesVCC ? "_dpp" : "_e64_dpp")).str())), sum.result[i]);
   if (!usesVCC)
     fused.addReg(sum.carry[i], RegState::Define);
-  fused.addReg(own.getReg(), /*flags=*/0, own.getSubReg())
-      .addReg(source.getReg(), /*flags=*/0, source.getSubReg())
-      .addReg(own.getReg(), /*flags=*/0, own.getSubReg());
+  const MachineOperand &first = sum.isSubtraction ? own : source;
+  fused.addReg(own.getReg(), /*flags=*/0, own.getSubReg()).addReg(first.getReg(), /*flags=*/0, first.getSubReg());
+  if (sum.isSubtraction)
+    fused.addReg(moved);
+  else
+    fused.addReg(own.getReg(), /*flags=*/0, own.getSubReg());
   if (!usesVCC) {
     if (i == 1)
       fused.addReg(sum.carry[0]);
     fused.addImm(0); // clamp
   }
-  for (unsigned from : {Move::control, Move::rows, Move::banks, Move::bound})
+  fused.addImm(sum.isSubtraction ? inPlace : move.getOperand(Move::control).getImm());
+  for (unsigned from : {Move::rows, Move::banks, Move::bound})
     fused.addImm(move.getOperand(from).getImm());
   registers->clearKillFlags(own.getReg());
   registers->clearKillFlags(source.getReg());
 }
 
-/// An addition of the lower words whose carry that of the upper ones takes.
+/// An addition or subtraction of the lower words whose carry that of the upper ones takes.
 bool FuseSums::fuseWords(MachineInstr &lower) {
   Sum sum;
+  sum.isSubtraction = lower.getOpcode() == subtractLower;
   Register carry = lower.getOperand(Word::carry).getReg();
   if (!carry.isVirtual() || !registers->hasOneNonDBGUse(carry) || !matchWord(lower, sum, 0))
     return false;
   MachineInstr &upper = *registers->use_instr_nodbg_begin(carry);
-  if (upper.getOpcode() != addUpper || upper.getOperand(Word::carried).getReg() != carry ||
-      upper.getParent() != lower.getParent() || !matchWord(upper, sum, 1) || !canFuse(sum, upper))
+  if (upper.getOpcode() != (sum.isSubtraction ? subtractUpper : addUpper) ||
+      upper.getOperand(Word::carried).getReg() != carry || upper.getParent() != lower.getParent() ||
+      !matchWord(upper, sum, 1) || !canFuse(sum, upper))
     return false;
   // VCC is written and read in one place, that of the upper words: there the lower ones' sum is not wanted yet.
   if (usesVCC) {
@@ -252,6 +306,7 @@ bool FuseSums::fuseWide(MachineInstr &wide) {
     if (!sequence || !sequence->isRegSequence() || sequence->getNumOperands() != numOperands)
       continue;
     Sum sum;
+    sum.isSubtraction = false;
     unsigned parts[2];
     MachineOperand words[2] = {own, own};
     for (unsigned at : {1, 3}) {
@@ -336,6 +391,40 @@ bool FuseSums::fuseDouble(MachineInstr &sum) {
   return false;
 }
 
+/// A move in place of some banks' lanes, of what a subtraction from something moved gives; the others keep what stands
+/// in for it.
+bool FuseSums::fuseInBanks(MachineInstr &merge) {
+  enum { result, source0, source1, clamp };
+  const MachineOperand &old = merge.getOperand(Move::old), &merged = merge.getOperand(Move::source);
+  if (merge.getOperand(Move::control).getImm() != inPlace || !isMasked(merge) || !machine::isVector(old, *registers) ||
+      !merged.isReg() || !merged.getReg().isVirtual() || merged.getSubReg() ||
+      !registers->hasOneNonDBGUse(merged.getReg()))
+    return false;
+  MachineInstr *difference = registers->getUniqueVRegDef(merged.getReg());
+  if (!difference || difference->getOpcode() != subtract || difference->getOperand(clamp).getImm() != 0)
+    return false;
+  const MachineOperand &own = difference->getOperand(source1);
+  MachineInstr *move = getMove(difference->getOperand(source0));
+  if (!move || isMasked(*move) || move->getOperand(Move::bound).getImm() == 0 || mayTurn(*move) ||
+      !machine::isVector(move->getOperand(Move::source), *registers) || !machine::isVector(own, *registers) ||
+      !machine::hasSameLanes(*move, merge, *physical))
+    return false;
+  const MachineOperand &source = move->getOperand(Move::source);
+  auto fused = BuildMI(*merge.getParent(), merge, difference->getDebugLoc(), instructions->get(find("V_SUB_U32_dpp")),
+                       merge.getOperand(Move::result).getReg());
+  for (const MachineOperand *operand : {&old, &source, &own}) {
+    fused.addReg(operand->getReg(), /*flags=*/0, operand->getSubReg());
+    registers->clearKillFlags(operand->getReg());
+  }
+  fused.addImm(move->getOperand(Move::control).getImm());
+  for (unsigned from : {Move::rows, Move::banks})
+    fused.addImm(merge.getOperand(from).getImm());
+  fused.addImm(move->getOperand(Move::bound).getImm());
+  for (MachineInstr *gone : {&merge, difference, move})
+    gone->eraseFromParent();
+  return true;
+}
+
 //===----------------------------------------------------------------------===//
 // What may not
 //===----------------------------------------------------------------------===//
@@ -372,7 +461,6 @@ bool FuseSums::isScalar(const MachineOperand &operand) const {
 /// Whether LLVM might exchange the operands of an instruction that the move has become part of, so that the other one
 /// is moved: on gfx11 and later it folds a scalar into any operation, and exchanges operands for that.
 bool FuseSums::mayTurn(const MachineInstr &move) const {
-  constexpr int64_t inPlace = 0xe4; // quad_perm:[0,1,2,3]
   return !usesVCC && move.getOperand(Move::control).getImm() != inPlace && isScalar(move.getOperand(Move::source));
 }
 
@@ -449,6 +537,8 @@ bool FuseSums::runOnMachineFunction(MachineFunction &function) {
   addLower = find("V_ADD_CO_U32_e64");
   addUpper = find("V_ADDC_U32_e64");
   subtractLower = find("V_SUB_CO_U32_e64");
+  subtractUpper = find("V_SUBB_U32_e64");
+  subtract = find("V_SUB_U32_e64");
   addWide = find("V_LSHL_ADD_U64_e64");
   addDouble = find("V_ADD_F64_e64");
   moveDouble = find("V_MOV_B64_DPP_PSEUDO");
@@ -459,16 +549,20 @@ bool FuseSums::runOnMachineFunction(MachineFunction &function) {
         reversed[opcode] = row.source;
   bool hasChanged = false;
   for (MachineBasicBlock &block : function) {
-    SmallVector<MachineInstr *> lowers, wides, doubles;
+    SmallVector<MachineInstr *> lowers, wides, doubles, merges;
     for (MachineInstr &instruction : block)
-      if (!hasCarries)
+      if (instruction.getOpcode() == moveOpcode && instruction.getOperand(Move::control).getImm() == inPlace)
+        merges.push_back(&instruction);
+      else if (!hasCarries)
         continue;
-      else if (instruction.getOpcode() == addLower)
+      else if (instruction.getOpcode() == addLower || instruction.getOpcode() == subtractLower)
         lowers.push_back(&instruction);
       else if (instruction.getOpcode() == addWide)
         wides.push_back(&instruction);
       else if (instruction.getOpcode() == addDouble)
         doubles.push_back(&instruction);
+    for (MachineInstr *merge : merges)
+      hasChanged |= fuseInBanks(*merge);
     for (MachineInstr *lower : lowers)
       hasChanged |= fuseWords(*lower);
     for (MachineInstr *wide : wides)

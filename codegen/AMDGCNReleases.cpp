@@ -2,17 +2,17 @@
 //
 // Purpose: two waits of gfx9's chips that LLVM 22 leaves out.
 //
-// gfx942 and gfx950 have an L2 cache for each of their dies. What is released to the whole device is written back first,
-// and must have been before the store, atomic operation or barrier that tells of it. LLVM does not count the writeback
-// among the accesses that a wave waits for, and drops the wait as needless where nothing else is pending:
+// gfx942 and gfx950 have an L2 cache for each of their dies. What is released to the whole device is written back
+// first, and must have been before the store, atomic operation or barrier that tells of it. LLVM does not count the
+// writeback among the accesses that a wave waits for, and drops the wait as needless where nothing else is pending:
 //
 //   s_waitcnt vmcnt(0)  (a loaded value)           s_waitcnt vmcnt(0)
 //   buffer_wbl2 sc1                         ->     buffer_wbl2 sc1
 //   global_atomic_add                              s_waitcnt vmcnt(0)
 //                                                  global_atomic_add
 //
-// A release to the block waits for no store, as all waves of a block use one L1 cache. But once another wave releases to
-// the device, what it knows from the first must be there too, and that wave waits for its own stores alone: one of
+// A release to the block waits for no store, as all waves of a block use one L1 cache. But once another wave releases
+// to the device, what it knows from the first must be there too, and that wave waits for its own stores alone: one of
 // another wave may still be under way to the L2 cache. Chips from gfx10 on wait at each release. Here kernels do that
 // release to the device as well:
 //
@@ -21,9 +21,9 @@
 //   a release to the device (one wave)             s_barrier
 //                                                  a release to the device
 //
-// Input: machine code behind LLVM's pass that writes the memory model's instructions, whose waits are proposals; and the
-// LLVM IR of a kernel. Output: the same with waits that the pass which decides on them keeps, each as one with those that
-// it finds next to it.
+// Input: machine code behind LLVM's pass that writes the memory model's instructions, whose waits are proposals; and
+// the LLVM IR of a kernel. Output: the same with waits that the pass which decides on them keeps, each as one with
+// those that it finds next to it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -142,6 +142,7 @@ private:
   void scanByMasks();
   void scanBelowRow();
   void splitRows();
+  void splitWindows();
 
   GPUEmitter &e;
   llvm::IRBuilder<> &b;
@@ -444,6 +445,30 @@ void Chain::splitRows() {
   giveBack(lasts, 0x118, 0x8); // row_shr:8
 }
 
+/// Sums w of the 8 lanes up to each become the scan of a row's halves: lane n of the upper one takes off what of the
+/// lower one is in its sum, w[7] - w[n - 8]. As w[n - 8] - (w[7] - w[n]) that is two subtractions from what is moved;
+/// what is taken off something no subtraction moves.
+void Chain::splitWindows() {
+  auto merge = [&](llvm::Value *lower, llvm::Value *upper, unsigned banks) {
+    return dpp(upper, lower, 0xe4, 15, banks); // quad_perm:[0,1,2,3]
+  };
+  auto lessOwn = [&](llvm::Value *total, unsigned control) {
+    return b.CreateSub(dpp(total, nullptr, control, 15), value);
+  };
+  llvm::Value *rest;
+  if (e.target.has(RowShare)) {
+    rest = lessOwn(value, 0x157); // row_share:7
+  } else {
+    llvm::Value *lasts = dpp(value, nullptr, 0xff, 15); // quad_perm:[3,3,3,3]
+    // row_shr:4, row_shr:8
+    rest = merge(lessOwn(lasts, 0x114), lessOwn(lasts, 0x118), /*banks=*/0x8);
+  }
+  // Nothing, but that LLVM does not add the difference turned around.
+  auto *type = llvm::FunctionType::get(rest->getType(), {rest->getType()}, /*isVarArg=*/false);
+  rest = b.CreateCall(llvm::InlineAsm::get(type, "", "=v,0", /*hasSideEffects=*/false), {rest});
+  value = merge(value, b.CreateSub(dpp(value, nullptr, 0x118, 15), rest), /*banks=*/0xc); // row_shr:8
+}
+
 void Chain::stepUp(const Step &step) {
   llvm::Value *source = value;
   unsigned control = step.control;
@@ -483,11 +508,12 @@ llvm::Value *Chain::scan() {
     scanBelowRow();
     return narrow(value);
   }
+  bool hasWindows = lanes < rowLanes && kind == Kind::add && numWords == 1;
   for (unsigned distance : {8, 4, 2, 1, 16, 32})
-    if (distance < std::max(lanes, rowLanes))
+    if (distance < (hasWindows ? lanes : std::max(lanes, rowLanes)))
       stepUp(findStep(ladder, distance, e, lanes == 64));
   if (lanes < rowLanes)
-    splitRows();
+    hasWindows ? splitWindows() : splitRows();
   return narrow(value);
 }
 
