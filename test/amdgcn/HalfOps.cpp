@@ -44,6 +44,12 @@ APFloat choose(const APFloat &a, const APFloat &b, const Mode &mode, bool wantsG
     return a.isSignaling() ? a : b;
   return wantsGreater ? maximumnum(a, b) : minimumnum(a, b);
 }
+APFloat median(const APFloat &a, const APFloat &b, const APFloat &c, const Mode &mode) {
+  APFloat low = choose(a, b, mode, false);
+  if (a.isNaN() || b.isNaN() || c.isNaN())
+    return choose(low, c, mode, false);
+  return choose(low, choose(choose(a, b, mode, true), c, mode, false), mode, true);
+}
 
 #define A half(s[0], mode)
 #define B half(s[1], mode)
@@ -136,6 +142,14 @@ const Op halfOps[] = {
     {"v_maximum_f16", HALF("g:gg", maximum(A, B))},
     {"v_minimum3_f16", HALF("g:ggg", minimum(minimum(A, B), C))},
     {"v_maximum3_f16", HALF("g:ggg", maximum(maximum(A, B), C))},
+    {"v_med3_f16", HALF("g:ggg", median(A, B, C, mode))},
+    {"v_med3_num_f16", HALF("g:ggg", median(A, B, C, mode))},
+    {"v_minmax_f16", HALF("g:ggg", choose(choose(A, B, mode, false), C, mode, true))},
+    {"v_maxmin_f16", HALF("g:ggg", choose(choose(A, B, mode, true), C, mode, false))},
+    {"v_minmax_num_f16", HALF("g:ggg", choose(choose(A, B, mode, false), C, mode, true))},
+    {"v_maxmin_num_f16", HALF("g:ggg", choose(choose(A, B, mode, true), C, mode, false))},
+    {"v_minimummaximum_f16", HALF("g:ggg", maximum(minimum(A, B), C))},
+    {"v_maximumminimum_f16", HALF("g:ggg", minimum(maximum(A, B), C))},
     {"v_rcp_f16", HALF("g:g", rounded(1 / A.convertToDouble()))},
     {"v_rsq_f16", HALF("g:g", rounded(1 / std::sqrt(A.convertToDouble())))},
     {"v_sqrt_f16", HALF("g:g", rounded(std::sqrt(A.convertToDouble())))},

@@ -53,6 +53,45 @@ TEST(Ops, HalvesOfRegisters) {
   EXPECT_EQ(named.vector(1, 0), 0x00050006u);
 }
 
+TEST(Ops, ExtremesOfThreeHalves) {
+  OneWave wave("gfx1200", 32);
+  // 1, 3 and 2, and a NaN.
+  ASSERT_EQ(wave.run({"v_mov_b32_e32 v1, 0x3c00", "v_mov_b32_e32 v2, 0x4200", "v_mov_b32_e32 v3, 0x4000",
+                      "v_mov_b32_e32 v4, 0x7e00", "v_mov_b32_e32 v5, 0", "v_mov_b32_e32 v6, 0", "v_mov_b32_e32 v7, 0",
+                      "v_mov_b32_e32 v8, 0", "v_mov_b32_e32 v9, 0", "v_mov_b32_e32 v10, 0",
+                      "v_med3_num_f16 v5, v1, v2, v3", "v_maxmin_num_f16 v6, v1, v2, v3",
+                      "v_minmax_num_f16 v7, v4, v1, v3", "v_maximumminimum_f16 v8, v1, v2, v3",
+                      "v_minimummaximum_f16 v9, v4, v1, v3", "v_med3_num_f16 v10, v4, v2, v3"}),
+            "");
+  EXPECT_EQ(wave.vector(5, 0), 0x4000u);
+  EXPECT_EQ(wave.vector(6, 0), 0x4000u);
+  EXPECT_EQ(wave.vector(7, 0), 0x4000u);
+  EXPECT_EQ(wave.vector(8, 0), 0x4000u);
+  EXPECT_EQ(wave.vector(9, 0) & 0x7FFF, 0x7E00u);
+  EXPECT_EQ(wave.vector(10, 0), 0x4000u);
+  OneWave older("gfx1100", 32);
+  ASSERT_EQ(older.run({"v_mov_b32_e32 v1, 0x42003c00", "v_mov_b32_e32 v2, 0x4000", "v_mov_b32_e32 v3, 0",
+                       "v_maxmin_f16 v3.l, v1.l, v1.h, v2.l", "v_minmax_f16 v3.h, v1.l, v1.h, v2.l"}),
+            "");
+  EXPECT_EQ(older.vector(3, 0), 0x40004000u);
+}
+
+/// As the disassembler leaves them: by their numbers in the encoding.
+TEST(Ops, ConstantsBesideAMove) {
+  OneWave wave("gfx1200", 32);
+  ASSERT_EQ(wave.run({"v_mov_b32_e32 v1, 1.0", "v_mov_b32_e32 v2, 3.0", "v_mov_b32_e32 v3, 1.0",
+                      "v_mov_b32_e32 v4, 1.0", "v_mov_b32_e32 v5, 0x3c00", "v_mov_b32_e32 v6, 0x4200",
+                      "v_fmac_f32_e64_dpp v1, v2, 0xf4 row_xmask:4 row_mask:0xf bank_mask:0xf",
+                      "v_fmac_f32_e64_dpp v3, v2, 0xf1 row_xmask:4 row_mask:0xf bank_mask:0xf",
+                      "v_fmac_f32_e64_dpp v4, v2, 0x80 row_xmask:4 row_mask:0xf bank_mask:0xf",
+                      "v_fmac_f16_e64_dpp v5, v6, 0xf4 row_xmask:4 row_mask:0xf bank_mask:0xf"}),
+            "");
+  EXPECT_EQ(wave.vector(1, 3), 0x40E00000u); // 7
+  EXPECT_EQ(wave.vector(3, 3), 0xBF000000u); // -0.5
+  EXPECT_EQ(wave.vector(4, 3), 0x3F800000u);
+  EXPECT_EQ(wave.vector(5, 3), 0x4700u);
+}
+
 TEST(Ops, ComparisonsClearLanesThatTakeNoPart) {
   OneWave wave("gfx90a", 64, 0xF);
   ASSERT_EQ(wave.run({"v_cmp_gt_u32_e64 s[4:5], v0, 0x65"}), "");
