@@ -188,6 +188,12 @@ const Op halfOps[] = {
     {"v_cvt_pk_bf16_f32", "u:ff", [](const u64 *s, const Mode &mode) -> Result {
        return {upperHalf(single(s[0], mode)) | upperHalf(single(s[1], mode)) << 16, false};
      }},
+    {"v_cvt_pk_f16_f32", "u:ff", [](const u64 *s, const Mode &mode) -> Result {
+       u64 halves[2];
+       for (unsigned i = 0; i < 2; ++i)
+         halves[i] = out(rounded(double(single(s[i], mode))), mode).value;
+       return {halves[0] | halves[1] << 16, false};
+     }},
     {"v_fma_mix_f32", "f:xxxm", [](const u64 *s, const Mode &mode) -> Result {
        return {llvm::bit_cast<u32>(mix(s, mode)), false};
      }},

@@ -76,6 +76,15 @@ TEST(Ops, ExtremesOfThreeHalves) {
   EXPECT_EQ(older.vector(3, 0), 0x40004000u);
 }
 
+TEST(Ops, PairsOfHalves) {
+  OneWave wave("gfx950", 64);
+  ASSERT_EQ(wave.run({"v_mov_b32_e32 v1, 0x3f801000", "v_mov_b32_e32 v2, 0xc7000000", "v_cvt_pk_f16_f32 v3, v1, v2",
+                      "v_cvt_pk_f16_f32 v4, v2, -v1"}),
+            "");
+  EXPECT_EQ(wave.vector(3, 0), 0xF8003C00u); // a tie goes to the even one
+  EXPECT_EQ(wave.vector(4, 0), 0xBC00F800u);
+}
+
 /// As the disassembler leaves them: by their numbers in the encoding.
 TEST(Ops, ConstantsBesideAMove) {
   OneWave wave("gfx1200", 32);
