@@ -304,6 +304,12 @@ uint64_t Wave::rendezvous(const Op &op, Ref maskRef) {
       fail(op, lane, "lane " + Twine(lane) + " is not in its own member mask 0x" + utohexstr(named, true));
       return 0;
     }
+    if (uint64_t missing = named & ~existing; missing && image.options.membersMustArrive) {
+      fail(op, lane,
+           "lane " + Twine(countr_zero(missing)) + " of member mask 0x" + utohexstr(named, true) +
+               " does not exist");
+      return 0;
+    }
     if (uint64_t left = named & existing & ~live; left && image.options.membersMustArrive) {
       fail(op, lane,
            "lane " + Twine(countr_zero(left)) + " of member mask 0x" + utohexstr(named, true) +

@@ -3,9 +3,10 @@
 // for every lane where its value comes from; the ISA manuals' pseudo-code is
 // the reference.
 //
-// What an inactive lane delivers is the instruction's own rule where there is
-// one (DPP, permlane16: zero or the old value), and poison where the hardware
-// would deliver a register that the program gave no meaning.
+// An inactive lane delivers poison, also where an instruction has a rule of its
+// own for it (DPP, permlane16: zero or the old value): a program that goes by
+// the rule of one chip's instruction is wrong on others. Lanes for which an
+// instruction has no source (past a row's or the wave's end) follow its rule.
 //===----------------------------------------------------------------------===//
 #include "codegen/sim/Compile.h"
 #include "codegen/sim/Wave.h"
@@ -107,33 +108,37 @@ std::string dppMissing(unsigned control, const ChipRules &chip) {
   return "is not encoded";
 }
 
-enum Inactive { KeepOld, Zero, Poison };
+enum NoSource { KeepOld, Zero };
 
-/// Fills dst from `source(lane)` of `value`, where noLane and inactive lanes
-/// follow `whenInactive`; `old` is what KeepOld keeps.
+/// Fills dst from `source(lane)` of `value`, where noLane follows `rule`; `old`
+/// is what KeepOld keeps.
 template <typename F>
-void gatherLanes(Wave &w, Ref dst, Ref value, Ref old, Inactive whenInactive, uint64_t extraPoison,
-                 F source) {
+void gatherLanes(Wave &w, Ref dst, Ref value, Ref old, NoSource rule, uint64_t extraPoison, F source) {
   const uint64_t *in = w.val(value), *kept = w.val(old);
   uint64_t inPoison = w.poisonOf(value), keptPoison = w.poisonOf(old), poison = 0;
   uint64_t result[64];
   w.each([&](unsigned l) {
     int from = source(int(l));
     uint64_t bit = uint64_t(1) << l;
-    if (from >= 0 && (w.mask >> from & 1)) {
-      result[l] = in[from];
-      poison |= inPoison >> from & 1 ? bit : 0;
-    } else if (whenInactive == KeepOld) {
+    if (from >= 0) {
+      bool isActive = w.mask >> from & 1;
+      result[l] = isActive ? in[from] : 0;
+      poison |= !isActive || (inPoison >> from & 1) ? bit : 0;
+    } else if (rule == KeepOld) {
       result[l] = kept[l];
       poison |= keptPoison & bit;
     } else {
       result[l] = 0;
-      poison |= whenInactive == Poison ? bit : 0;
     }
   });
   uint64_t *out = w.out(dst);
   w.each([&](unsigned l) { out[l] = result[l]; });
   w.setPoison(dst, poison | extraPoison);
+}
+
+/// The same where every lane has a source.
+template <typename F> void gatherLanes(Wave &w, Ref dst, Ref value, uint64_t extraPoison, F source) {
+  gatherLanes(w, dst, value, value, Zero, extraPoison, source);
 }
 
 /// a: value, b: old; imm: control | row mask << 16 | bank mask << 20; flags:
@@ -155,47 +160,43 @@ void dpp(Wave &w, const Op &op) {
 }
 
 void dpp8(Wave &w, const Op &op) {
-  gatherLanes(w, op.dst, op.a, op.a, Zero, 0,
+  gatherLanes(w, op.dst, op.a, 0,
               [&](int lane) { return (lane & ~7) | int(op.imm >> (3 * (lane & 7)) & 7); });
 }
 
-/// flags: 1 fetch inactive, 2 bound_ctrl; a: old, b: value. sub 1: from the
-/// other row. args: the two selectors, of scalar registers.
+/// a: value. sub 1: from the other row. args: the two selectors, of scalar
+/// registers.
 void permlane16(Wave &w, const Op &op) {
   unsigned first = countr_zero(w.mask);
   uint64_t select = w.val(w.arg(op, 0))[first] | w.val(w.arg(op, 1))[first] << 32;
   uint64_t badSelect = w.poisonOf(w.arg(op, 0)) | w.poisonOf(w.arg(op, 1));
-  Inactive rule = op.flags & 1 ? Poison : op.flags & 2 ? Zero : KeepOld;
-  gatherLanes(w, op.dst, op.b, op.a, rule, badSelect, [&](int lane) {
+  gatherLanes(w, op.dst, op.a, badSelect, [&](int lane) {
     return ((lane & ~15) ^ (op.sub ? 16 : 0)) | int(select >> (4 * (lane & 15)) & 15);
   });
 }
 
-/// The same with a selector a lane, c.
+/// The same with a selector a lane, b.
 void permlane16Var(Wave &w, const Op &op) {
-  Inactive rule = op.flags & 1 ? Poison : op.flags & 2 ? Zero : KeepOld;
-  const uint64_t *select = w.val(op.c);
-  gatherLanes(w, op.dst, op.b, op.a, rule, w.poisonOf(op.c),
+  const uint64_t *select = w.val(op.b);
+  gatherLanes(w, op.dst, op.a, w.poisonOf(op.b),
               [&](int lane) { return ((lane & ~15) ^ (op.sub ? 16 : 0)) | int(select[lane] & 15); });
 }
 
 void permlane64(Wave &w, const Op &op) {
-  gatherLanes(w, op.dst, op.a, op.a, Poison, 0, [&](int lane) { return w.width == 64 ? lane ^ 32 : lane; });
+  gatherLanes(w, op.dst, op.a, 0, [&](int lane) { return w.width == 64 ? lane ^ 32 : lane; });
 }
 
 /// Exchanges the odd rows (imm 16) or the upper half (imm 32) of a with the
 /// even rows or the lower half of b. Results a, b.
 void permlaneSwap(Wave &w, const Op &op) {
   int step = op.imm;
-  Inactive rule = op.flags & 1 ? Poison : op.flags & 2 ? Zero : KeepOld;
   const uint64_t *a = w.val(op.a), *b = w.val(op.b);
   uint64_t poisonA = w.poisonOf(op.a), poisonB = w.poisonOf(op.b);
   uint64_t upper = 0;
   for (int l = 0; l < int(w.width); ++l)
     upper |= uint64_t((l & step) != 0) << l;
-  gatherLanes(w, op.dst, op.b, op.a, rule, 0, [&](int lane) { return lane & step ? lane - step : noLane; });
-  gatherLanes(w, op.dst + 1, op.a, op.b, rule, 0,
-              [&](int lane) { return lane & step ? noLane : lane + step; });
+  gatherLanes(w, op.dst, op.b, 0, [&](int lane) { return lane & ~step; });
+  gatherLanes(w, op.dst + 1, op.a, 0, [&](int lane) { return lane | step; });
   // The halves that stay.
   auto restore = [&](Ref dst, const uint64_t *from, uint64_t poison, uint64_t lanes) {
     uint64_t *out = w.out(dst);
@@ -210,7 +211,7 @@ void permlaneSwap(Wave &w, const Op &op) {
 void bpermute(Wave &w, const Op &op) {
   const uint64_t *address = w.val(op.b);
   int reach = w.width == 64 ? int(w.image.chip->bpermuteReach) : 32;
-  gatherLanes(w, op.dst, op.a, op.a, Poison, w.poisonOf(op.b),
+  gatherLanes(w, op.dst, op.a, w.poisonOf(op.b),
               [&](int lane) { return (lane & ~(reach - 1)) | int(address[lane] >> 2 & (reach - 1)); });
 }
 
@@ -229,7 +230,7 @@ void permute(Wave &w, const Op &op) {
 /// imm: the offset field.
 void swizzle(Wave &w, const Op &op) {
   unsigned offset = op.imm;
-  gatherLanes(w, op.dst, op.a, op.a, Poison, 0, [&](int lane) -> int {
+  gatherLanes(w, op.dst, op.a, 0, [&](int lane) -> int {
     int half = lane & 32, low = lane & 31;
     if (offset >= 0xe000) { // the order of a fast Fourier transform
       int mask = offset & 31, reversed = 0;
@@ -268,12 +269,12 @@ bool uniformLane(Wave &w, const Op &op, Ref r, unsigned &lane) {
 void readLane(Wave &w, const Op &op) {
   unsigned lane;
   if (uniformLane(w, op, op.b, lane))
-    gatherLanes(w, op.dst, op.a, op.a, Poison, 0, [&](int) { return int(lane); });
+    gatherLanes(w, op.dst, op.a, 0, [&](int) { return int(lane); });
 }
 
 void readFirstLane(Wave &w, const Op &op) {
   int first = countr_zero(w.mask);
-  gatherLanes(w, op.dst, op.a, op.a, Poison, 0, [&](int) { return first; });
+  gatherLanes(w, op.dst, op.a, 0, [&](int) { return first; });
 }
 
 /// a: value, b: lane, c: old.
@@ -287,7 +288,7 @@ void writeLane(Wave &w, const Op &op) {
 
 void waveShuffle(Wave &w, const Op &op) {
   const uint64_t *lane = w.val(op.b);
-  gatherLanes(w, op.dst, op.a, op.a, Poison, w.poisonOf(op.b),
+  gatherLanes(w, op.dst, op.a, w.poisonOf(op.b),
               [&](int l) { return int(lane[l] & (w.width - 1)); });
 }
 
@@ -340,10 +341,8 @@ Expected<bool> FunctionCompiler::compileLaneMove(const CallBase &call) {
     bool other = call.getIntrinsicID() == Intrinsic::amdgcn_permlanex16;
     Refs selectors = {operand(2), operand(3)};
     return move(permlane16, [&](Op &op, unsigned i) {
-      op.a = operand(0, i);
-      op.b = operand(1, i);
+      op.a = operand(1, i);
       op.sub = other;
-      op.flags = *number(4) | *number(5) << 1;
       setArgs(op, selectors);
     });
   }
@@ -353,11 +352,9 @@ Expected<bool> FunctionCompiler::compileLaneMove(const CallBase &call) {
       return missing("permlane16.var");
     bool other = call.getIntrinsicID() == Intrinsic::amdgcn_permlanex16_var;
     return move(permlane16Var, [&](Op &op, unsigned i) {
-      op.a = operand(0, i);
-      op.b = operand(1, i);
-      op.c = operand(2);
+      op.a = operand(1, i);
+      op.b = operand(2);
       op.sub = other;
-      op.flags = *number(3) | *number(4) << 1;
     });
   }
   case Intrinsic::amdgcn_permlane64:
@@ -370,7 +367,6 @@ Expected<bool> FunctionCompiler::compileLaneMove(const CallBase &call) {
       return missing("permlane swap");
     Op &op = emit(permlaneSwap, define(call), operand(0), operand(1));
     op.imm = call.getIntrinsicID() == Intrinsic::amdgcn_permlane16_swap ? 16 : 32;
-    op.flags = *number(2) | *number(3) << 1;
     return true;
   }
   case Intrinsic::amdgcn_ds_bpermute_fi_b32:

@@ -16,6 +16,8 @@
 // Left open: lanes that leave a loop run the code behind it together. Arithmetic
 // is exact IEEE and keeps subnormals; NaN bits and transcendental functions (by
 // the host's libm) may differ from the chip's.
+// A read that a chip carries out by memory (lanes of a wave of 64 on gfx10) finds
+// what a lane that is not active now has written earlier.
 //===----------------------------------------------------------------------===//
 #ifndef QD_CODEGEN_SIM_SIM_H
 #define QD_CODEGEN_SIM_SIM_H
@@ -69,8 +71,8 @@ struct SimOptions {
   /// Storing poison to shared memory is an error at the store; otherwise the
   /// bytes become poison and only their use is an error.
   bool checkSharedStores = true;
-  /// A lane that leaves the kernel before an NVPTX collective that names it is an error; the hardware goes on
-  /// without it.
+  /// A lane that leaves the kernel before an NVPTX collective that names it, or that never existed, is an error; the
+  /// hardware goes on without it.
   bool membersMustArrive = false;
   /// Instructions of waves that access memory, without any changing or any wave
   /// ending, after which the kernel counts as waiting for ever.

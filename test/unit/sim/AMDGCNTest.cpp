@@ -72,14 +72,6 @@ TEST(DPP, ControlsThatAChipLacks) {
   EXPECT_NE(error("gfx942", 0x100).find("is not encoded"), std::string::npos);
 }
 
-TEST(DPP, InactiveSourceCountsAsOutOfRange) {
-  // 20 lanes of 64: lane 19 reads lane 20, which does not exist.
-  auto from = sources(onChip("gfx942"), 20, dpp(0x130));
-  EXPECT_EQ(from, map(20, [](int l) { return l < 19 ? l + 1 : zero; }));
-  from = sources(onChip("gfx942"), 20, dpp(0x130, 15, 15, false, "1007"));
-  EXPECT_EQ(from, map(20, [](int l) { return l < 19 ? l + 1 : 7; }));
-}
-
 TEST(DPP, SixtyFourBits) {
   std::string text =
       "%w = zext i32 %v to i64\n%h = shl i64 %w, 32\n"
@@ -248,6 +240,161 @@ TEST(Fence, EmptyAssemblyIsIdentity) {
                       laneBody("gfx1100", "%r = call i32 asm \"v_mov_b32 $0, $1\", \"=v,v\"(i32 %v)"))
                 .find("inline assembly other than an empty fence"),
             std::string::npos);
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes that are not there: whoever uses what one delivers is told, whatever the instruction puts there.
+//===----------------------------------------------------------------------===//
+
+/// Where an instruction has no source: the value is the instruction's own rule, and no fault.
+constexpr int none = -1;
+
+struct Move {
+  const char *name, *chip;
+  unsigned wave;
+  std::string text;
+  std::function<int(int)> source; ///< by the ISA manual
+  int fill = none;                ///< the lane that sources() shows where there is none
+};
+
+std::vector<Move> getMoves() {
+  auto var = [](const char *name) {
+    return ("%sel = xor i32 %tid, 5\n%r = call i32 @llvm.amdgcn." + llvm::Twine(name) +
+            ".var(i32 %v, i32 %v, i32 %sel, i1 false, i1 false)")
+        .str();
+  };
+  auto swap = [](int step, int result) {
+    return ("%s = call {i32, i32} @llvm.amdgcn.permlane" + llvm::Twine(step) +
+            ".swap(i32 %v, i32 %v, i1 false, i1 false)\n%r = extractvalue {i32, i32} %s, " + llvm::Twine(result))
+        .str();
+  };
+  auto dpp8 = "%r = call i32 @llvm.amdgcn.mov.dpp8.i32(i32 %v, i32 342391)"; // lane i of eight takes 7 - i
+  auto xor16 = "%r = call i32 @llvm.amdgcn.ds.swizzle(i32 %v, i32 16415)";
+  auto read = "%r = call i32 @llvm.amdgcn.readlane.i32(i32 %v, i32 20)";
+  auto shuffle = "%n = xor i32 %tid, 33\n%r = call i32 @llvm.amdgcn.wave.shuffle.i32(i32 %v, i32 %n)";
+  auto bpermuteBy = [](int n) {
+    return ("%t = xor i32 %tid, " + llvm::Twine(n) +
+            "\n%a = shl i32 %t, 2\n%r = call i32 @llvm.amdgcn.ds.bpermute(i32 %a, i32 %v)")
+        .str();
+  };
+  auto xorBy = [](int n) { return [n](int l) { return l ^ n; }; };
+  auto keep = [](unsigned control) { return dpp(control, 15, 15, false, "1500"); };
+  auto wave = [](int by) { return [by](int l) { return l + by >= 0 && l + by < 64 ? l + by : none; }; };
+  auto around = [](int by) { return [by](int l) { return (l + by) & 63; }; };
+  auto share = [](int n) { return [n](int l) { return (l & ~15) | n; }; };
+  auto rowDown = [](int l) { return (l & 15) < 13 ? l + 3 : none; };
+  auto rowUp = [](int l) { return (l & 15) > 2 ? l - 3 : none; };
+  return {
+      {"quad_perm", "gfx942", 64, dpp(0x1b), xorBy(3)},
+      {"quad_perm, old", "gfx942", 64, keep(0x1b), xorBy(3)},
+      {"row_shl", "gfx942", 64, dpp(0x103), rowDown, zero},
+      {"row_shl, old", "gfx1100", 32, keep(0x103), rowDown, 500},
+      {"row_shr", "gfx942", 64, dpp(0x113), rowUp, zero},
+      {"row_shr, old", "gfx1100", 32, keep(0x113), rowUp, 500},
+      {"row_ror", "gfx942", 64, keep(0x123), [](int l) { return (l & ~15) | ((l - 3) & 15); }},
+      {"wave_shl", "gfx906", 64, dpp(0x130), wave(1), zero},
+      {"wave_shl, old", "gfx942", 64, keep(0x130), wave(1), 500},
+      {"wave_rol", "gfx906", 64, keep(0x134), around(1)},
+      {"wave_shr, old", "gfx942", 64, keep(0x138), wave(-1), 500},
+      {"wave_ror", "gfx906", 64, keep(0x13c), around(-1)},
+      {"row_mirror", "gfx942", 64, keep(0x140), xorBy(15)},
+      {"row_half_mirror", "gfx942", 64, keep(0x141), xorBy(7)},
+      {"row_bcast:15", "gfx942", 64, keep(0x142), [](int l) { return l & 48 ? (l & 48) - 1 : none; }, 500},
+      {"row_bcast:31", "gfx942", 64, keep(0x143), [](int l) { return l & 32 ? 31 : none; }, 500},
+      {"row_newbcast", "gfx90a", 64, keep(0x155), share(5)},
+      {"row_share", "gfx1030", 32, dpp(0x155), share(5)},
+      {"row_xmask", "gfx1200", 32, keep(0x16b), xorBy(11)},
+      {"dpp8", "gfx1100", 32, dpp8, xorBy(7)},
+      {"permlane16", "gfx1030", 32, permlane("permlane16", 0x89abcdef, 0x01234567), xorBy(15)},
+      {"permlane16, old", "gfx1100", 64, permlane("permlane16", 0x89abcdef, 0x01234567, false), xorBy(15)},
+      {"permlanex16", "gfx1030", 32, permlane("permlanex16", 0x76543210, 0xfedcba98), xorBy(16)},
+      {"permlanex16, old", "gfx1100", 64, permlane("permlanex16", 0x76543210, 0xfedcba98, false), xorBy(16)},
+      {"permlane16.var", "gfx1200", 32, var("permlane16"), xorBy(5)},
+      {"permlanex16.var", "gfx1200", 32, var("permlanex16"), xorBy(16 ^ 5)},
+      {"permlane64", "gfx1100", 64, "%r = call i32 @llvm.amdgcn.permlane64.i32(i32 %v)", xorBy(32)},
+      {"permlane16.swap, first", "gfx950", 64, swap(16, 0), [](int l) { return l & ~16; }},
+      {"permlane16.swap, second", "gfx950", 64, swap(16, 1), [](int l) { return l | 16; }},
+      {"permlane32.swap, first", "gfx950", 64, swap(32, 0), [](int l) { return l & ~32; }},
+      {"permlane32.swap, second", "gfx950", 64, swap(32, 1), [](int l) { return l | 32; }},
+      {"ds_bpermute", "gfx942", 64, bpermuteBy(33), xorBy(33)},
+      {"ds_bpermute in halves", "gfx1100", 64, bpermuteBy(33), xorBy(1)},
+      {"ds_bpermute of 32", "gfx1200", 32, bpermuteBy(9), xorBy(9)},
+      {"ds_swizzle", "gfx906", 64, xor16, xorBy(16)},
+      {"readlane", "gfx942", 64, read, [](int) { return 20; }},
+      {"wave.shuffle", "gfx942", 64, shuffle, xorBy(33)},
+  };
+}
+
+/// Runs the move on the lanes of `active` in a block of `threads`; only `user` stores what it got.
+std::string runMove(const Move &move, uint64_t active, unsigned threads, unsigned user, uint32_t &result) {
+  std::string text = "%tid = call i32 @llvm.amdgcn.workitem.id.x()\n%t64 = zext i32 %tid to i64\n"
+                     "%pin = getelementptr i32, ptr addrspace(1) %in, i64 %t64\n"
+                     "%v = load i32, ptr addrspace(1) %pin\n%bits = lshr i64 " +
+                     std::to_string(int64_t(active)) +
+                     ", %t64\n%here = trunc i64 %bits to i1\nbr i1 %here, label %do, label %end\ndo:\n" + move.text +
+                     "\n%uses = icmp eq i32 %tid, " + std::to_string(user) +
+                     "\nbr i1 %uses, label %use, label %end\nuse:\nstore i32 %r, ptr addrspace(1) %out\n"
+                     "br label %end\nend:\nret void";
+  std::vector<uint32_t> out(1), in = iota(threads, 1000);
+  std::string error = run(onChip(move.chip, move.wave), text, {{1, 1, 1}, {threads, 1, 1}}, out, in);
+  result = out[0];
+  return error;
+}
+
+void expectMove(const Move &move, uint64_t active, unsigned threads) {
+  for (unsigned lane = 0; lane < threads; ++lane) {
+    if (!(active >> lane & 1))
+      continue;
+    uint32_t result = 0;
+    std::string error = runMove(move, active, threads, lane, result);
+    int source = move.source(int(lane));
+    std::string what = std::string(move.name) + " on lane " + std::to_string(lane);
+    if (source == none || (source < int(threads) && (active >> source & 1))) {
+      EXPECT_EQ(error, "") << what;
+      EXPECT_EQ(int(result) - 1000, source == none ? move.fill : source) << what;
+    } else {
+      std::string fault = "poison stored in kernel 'k', block (0, 0, 0), thread (" + std::to_string(lane) + ", 0, 0)";
+      EXPECT_NE(error.find(fault), std::string::npos) << what << ": " << error;
+    }
+  }
+}
+
+TEST(AbsentLanes, MissingInAPartialWave) {
+  for (const Move &move : getMoves())
+    for (unsigned threads : {5u, 20u, 40u})
+      expectMove(move, ~uint64_t(0), std::min(threads, move.wave));
+}
+
+TEST(AbsentLanes, InactiveInABranch) {
+  for (const Move &move : getMoves())
+    expectMove(move, 0x00f3'9d6b'2ca5'71d9, move.wave);
+}
+
+/// Those that read no fixed lane.
+TEST(AbsentLanes, TakeNoPart) {
+  uint64_t active = 0xfff0'0000'ffff'ff00;
+  uint32_t result = 0;
+  Move first = {"", "gfx942", 64, "%r = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %v)", nullptr};
+  EXPECT_EQ(runMove(first, active, 64, 60, result), "");
+  EXPECT_EQ(result, 1008u);
+  // A push: lane 12 gets what lane 8 has, and nobody hits lane 9.
+  Move push = {"", "gfx942", 64,
+               "%t = add i32 %tid, 4\n%a = shl i32 %t, 2\n%r = call i32 @llvm.amdgcn.ds.permute(i32 %a, i32 %v)",
+               nullptr};
+  EXPECT_EQ(runMove(push, active, 64, 12, result), "");
+  EXPECT_EQ(result, 1008u);
+  EXPECT_EQ(runMove(push, active, 64, 9, result), "");
+  EXPECT_EQ(result, 0u);
+  Move ballot = {"", "gfx942", 64,
+                 "%b = call i64 @llvm.amdgcn.ballot.i64(i1 true)\n%h = lshr i64 %b, 32\n%r = trunc i64 %h to i32",
+                 nullptr};
+  EXPECT_EQ(runMove(ballot, active, 64, 8, result), "");
+  EXPECT_EQ(result, 0xfff00000u);
+  Move write = {"", "gfx942", 64, "%r = call i32 @llvm.amdgcn.writelane.i32(i32 1500, i32 9, i32 %v)", nullptr};
+  EXPECT_EQ(runMove(write, active, 64, 9, result), "");
+  EXPECT_EQ(result, 1500u);
+  EXPECT_EQ(runMove(write, active, 64, 10, result), "");
+  EXPECT_EQ(result, 1010u);
 }
 
 } // namespace

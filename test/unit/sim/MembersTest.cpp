@@ -227,6 +227,33 @@ qd.kernel @k(%masks: !qd.buffer<i64>) block(76) {
     EXPECT_EQ(masks[i], i >= 64 ? 0xfff : getSize() == 64 ? ~uint64_t(0) : 0xffffffff) << i;
 }
 
+/// Whatever a chip's instruction delivers for a lane that does not exist, its use is reported.
+TEST_P(Members, ReadsOfMissingLanes) {
+  struct Case {
+    const char *move;
+    unsigned thread; ///< the first that reads past the block's 40
+  };
+  for (Case c : {Case{"shuffle_down %i, 1", 39}, Case{"shuffle_xor %i, 16", 32}, Case{"shuffle %i, 9", 32}}) {
+    std::string text = formatv(R"(
+qd.kernel @k(%y: !qd.buffer<i32>) block(40) {{
+  %i = qd.thread_index : i32
+  %r = qd.subgroup.{0} : i32
+  qd.store %r, %y[%i] : !qd.buffer<i32>
+  qd.return
+}
+)",
+                               c.move);
+    bool readsInside = getSize() == 64 && StringRef(c.move).contains(", 9");
+    for (unsigned optLevel = 0; optLevel <= 3; ++optLevel) {
+      LoweredKernel kernel(text, GetParam(), optLevel);
+      std::vector<int32_t> y(40);
+      std::string error = kernel.run(40, y);
+      std::string fault = formatv("poison stored in kernel 'k', block (0, 0, 0), thread ({0}, 0, 0)", c.thread);
+      EXPECT_EQ(error.find(fault) != std::string::npos, !readsInside) << c.move << " at " << optLevel << error;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Chips, Members, testing::ValuesIn(getGPUTargets()), getTargetName);
 
 //===----------------------------------------------------------------------===//

@@ -193,4 +193,100 @@ TEST(Registers, LaneMasksAndIndices) {
   EXPECT_EQ(sources(onChip(sm), 48, reg("ntid.x")), map(48, [](int) { return 48; }));
 }
 
+//===----------------------------------------------------------------------===//
+// Lanes that are not there: whoever uses what one delivers is told; past a segment's end a lane has its own value.
+//===----------------------------------------------------------------------===//
+
+/// Runs `text` on the lanes of `active` in a block of `threads`; only `user` stores what it got.
+std::string runOnSome(std::string text, uint32_t active, unsigned threads, unsigned user, uint32_t &result,
+                      bool mustArrive = false) {
+  for (size_t at; (at = text.find("MASK")) != std::string::npos;)
+    text.replace(at, 4, std::to_string(int32_t(active)));
+  std::string body = "%tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n%t64 = zext i32 %tid to i64\n"
+                     "%pin = getelementptr i32, ptr addrspace(1) %in, i64 %t64\n"
+                     "%v = load i32, ptr addrspace(1) %pin\n%bits = lshr i32 " +
+                     std::to_string(int32_t(active)) +
+                     ", %tid\n%here = trunc i32 %bits to i1\nbr i1 %here, label %do, label %end\ndo:\n" + text +
+                     "\n%uses = icmp eq i32 %tid, " + std::to_string(user) +
+                     "\nbr i1 %uses, label %use, label %end\nuse:\nstore i32 %r, ptr addrspace(1) %out\n"
+                     "br label %end\nend:\nret void";
+  std::vector<uint32_t> out(1), in = iota(threads, 1000);
+  qd::SimOptions options = onChip(sm);
+  options.membersMustArrive = mustArrive;
+  std::string error = run(options, body, {{1, 1, 1}, {threads, 1, 1}}, out, in);
+  result = out[0];
+  return error;
+}
+
+TEST(AbsentLanes, ShufflesByLane) {
+  struct Move {
+    const char *mode;
+    unsigned b, c;
+    std::function<int(int)> source;
+  };
+  const Move moves[] = {
+      {"idx", 22, 31, [](int) { return 22; }},
+      {"idx", 6, 0x181f, [](int l) { return (l & ~7) | 6; }},
+      {"up", 3, 0, [](int l) { return l >= 3 ? l - 3 : l; }},
+      {"up", 3, 0x1800, [](int l) { return (l & 7) >= 3 ? l - 3 : l; }},
+      {"down", 1, 31, [](int l) { return l < 31 ? l + 1 : l; }},
+      {"down", 3, 0x181f, [](int l) { return (l & 7) < 5 ? l + 3 : l; }},
+      {"bfly", 16, 31, [](int l) { return l ^ 16; }},
+      {"bfly", 3, 0x1c1f, [](int l) { return l ^ 3; }},
+  };
+  struct Case {
+    uint32_t active;
+    unsigned threads;
+  };
+  for (const Move &move : moves)
+    for (Case lanes : {Case{0xffffffff, 5}, Case{0xffffffff, 20}, Case{0x2ca571d9, 32}})
+      for (unsigned lane = 0; lane < lanes.threads; ++lane) {
+        if (!(lanes.active >> lane & 1))
+          continue;
+        std::string text = shfl(move.mode, move.b, move.c);
+        text.replace(text.find("i32 -1"), 6, "i32 MASK");
+        uint32_t result = 0;
+        std::string error = runOnSome(text, lanes.active, lanes.threads, lane, result);
+        unsigned source = unsigned(move.source(int(lane)));
+        std::string what = text + " on lane " + std::to_string(lane);
+        if (source < lanes.threads && (lanes.active >> source & 1)) {
+          EXPECT_EQ(error, "") << what;
+          EXPECT_EQ(result, 1000 + source) << what;
+        } else {
+          EXPECT_NE(error.find("poison stored in kernel 'k', block (0, 0, 0), thread (" + std::to_string(lane)),
+                    std::string::npos)
+              << what << ": " << error;
+        }
+      }
+}
+
+/// Lanes 24 to 31 do not exist, and lanes 0 to 7 are elsewhere.
+TEST(AbsentLanes, ContributeNothing) {
+  struct Case {
+    const char *text;
+    uint32_t result; ///< on lane 9
+  };
+  const Case cases[] = {
+      {"%p = icmp uge i32 %tid, 8\n%b = call i1 @llvm.nvvm.vote.all.sync(i32 MASK, i1 %p)\n%r = zext i1 %b to i32", 1},
+      {"%p = icmp ult i32 %tid, 8\n%b = call i1 @llvm.nvvm.vote.any.sync(i32 MASK, i1 %p)\n%r = zext i1 %b to i32", 0},
+      {"%p = icmp uge i32 %tid, 8\n%b = call i1 @llvm.nvvm.vote.uni.sync(i32 MASK, i1 %p)\n%r = zext i1 %b to i32", 1},
+      {"%r = call i32 @llvm.nvvm.vote.ballot.sync(i32 MASK, i1 true)", 0x00ffff00},
+      {"%q = and i32 %tid, 7\n%r = call i32 @llvm.nvvm.match.any.sync.i32(i32 MASK, i32 %q)", 0x00020200},
+      {"%s = call { i32, i1 } @llvm.nvvm.match.all.sync.i32p(i32 MASK, i32 5)\n"
+       "%r = extractvalue { i32, i1 } %s, 0",
+       0x00ffff00},
+      {"%r = call i32 @llvm.nvvm.redux.sync.add(i32 %tid, i32 MASK)", 248},
+      {"%r = call i32 @llvm.nvvm.redux.sync.umin(i32 %tid, i32 MASK)", 8},
+  };
+  for (const Case &c : cases) {
+    uint32_t result = 77;
+    EXPECT_EQ(runOnSome(c.text, 0x00ffff00, 24, 9, result, /*mustArrive=*/true), "") << c.text;
+    EXPECT_EQ(result, c.result) << c.text;
+    // Naming one that does not exist is the program's fault; the hardware goes on.
+    std::string error = runOnSome(c.text, 0x01ffff00, 24, 9, result, /*mustArrive=*/true);
+    EXPECT_NE(error.find("lane 24 of member mask 0x1ffff00 does not exist"), std::string::npos) << error;
+    EXPECT_EQ(runOnSome(c.text, 0x01ffff00, 24, 9, result), "") << c.text;
+  }
+}
+
 } // namespace
