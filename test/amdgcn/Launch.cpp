@@ -167,8 +167,8 @@ private:
       wave.scratchBytes = kernel.descriptor.private_segment_fixed_size;
       wave.scratch = Bytes(wave.scratchBytes * model.lanes);
       wave.pc = kernel.entry;
-      for (Word &word : wave.vectors)
-        word.value = 0xA5C3F00D;
+      for (size_t i = 0; i < wave.vectors.size(); ++i)
+        wave.vectors[i].value = unwrittenWord(i);
       setMode(wave);
       setScalars(wave, first / model.lanes);
       setVectors(wave, first, threads);

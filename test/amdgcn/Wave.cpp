@@ -116,6 +116,11 @@ Value evaluate(Function function, const Value *sources, unsigned count, const Mo
       uint64_t fill = turn < 8    ? (turn >> i & 1 ? ~uint64_t(0) : 0)
                       : turn < 12 ? fills[turn - 8] * (2 * i + 1)
                                   : plain[turn - 12];
+      for (unsigned j = 0; j < i; ++j)
+        if (sources[j].unknown == sources[i].unknown && !((plain[j] ^ plain[i]) & sources[i].unknown)) {
+          fill = filled[j];
+          break;
+        }
       filled[i] = (plain[i] & ~sources[i].unknown) | (fill & sources[i].unknown);
     }
     Result other = function(filled, mode);

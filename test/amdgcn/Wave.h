@@ -40,10 +40,20 @@ struct ChipModel {
 };
 ChipModel chipModel(const std::string &name, unsigned lanes);
 
+/// What stands in the word `place` that nobody has written: others in other words, so that only what was read from one
+/// place is the same.
+inline uint32_t unwrittenWord(size_t place) {
+  uint64_t mixed = (place + 1) * 0x9E3779B97F4A7C15;
+  return uint32_t((mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9 >> 32);
+}
+
 /// Bytes of which each is known or not.
 struct Bytes {
   std::vector<uint8_t> value, unknown;
-  explicit Bytes(size_t size = 0) : value(size, 0xA5), unknown(size, 0xFF) {}
+  explicit Bytes(size_t size = 0) : value(size), unknown(size, 0xFF) {
+    for (size_t i = 0; i < size; ++i)
+      value[i] = uint8_t(unwrittenWord(i));
+  }
 };
 
 /// Global memory as the launch finds it: host memory for the bytes, or null where the device has none.
@@ -126,7 +136,8 @@ unsigned widthOf(char letter);
 bool isFloatLetter(char letter);
 /// The bits of a constant among operands of a letter's type.
 uint64_t constantBits(const Operand &operand, char letter);
-/// The function's result, and which bits of it nobody knows.
+/// The function's result, and which bits of it nobody knows. Sources with the same unknown bits have them from one
+/// place, as a word of memory that is read twice: there they are the same, whatever they are.
 Value evaluate(Function function, const Value *sources, unsigned count, const Mode &mode, bool &flag,
                bool &isFlagUnknown);
 

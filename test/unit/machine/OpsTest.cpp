@@ -190,4 +190,22 @@ TEST(Ops, SharedMemory) {
   EXPECT_NE(wave.run({"ds_load_b32 v6, v3 offset:256"}), "");
 }
 
+/// A loop that changes one byte of a word compares the others with themselves.
+TEST(Ops, BytesBesideTheOnesThatCount) {
+  OneWave wave("gfx942", 64, /*exec=*/1);
+  ASSERT_EQ(wave.run({"v_mov_b32_e32 v1, 0", "ds_write_b8 v1, v0", "ds_read_b32 v2, v1", "v_mov_b32_e32 v3, v2",
+                      "v_and_b32_e32 v4, 0xffffff00, v2", "v_or_b32_e32 v4, 7, v4", "ds_cmpst_rtn_b32 v5, v1, v3, v4",
+                      "v_cmp_eq_u32_e64 s[4:5], v5, v3", "s_cmp_eq_u32 s4, 1", "s_cbranch_scc1 4",
+                      "ds_read_u8 v6, v1", "ds_read_u8 v7, v1 offset:1"}),
+            "");
+  EXPECT_EQ(wave.scalar(4), 1u);
+  EXPECT_EQ(wave.vector(6, 0), 7u);
+  EXPECT_FALSE(wave.isKnown(7, 0));
+  // Another word's bytes are others.
+  ASSERT_EQ(wave.run({"ds_read_b32 v8, v1 offset:8", "ds_read_b32 v9, v1 offset:12",
+                      "v_cmp_eq_u32_e64 s[4:5], v8, v9", "s_cmp_eq_u32 s4, 1"}),
+            "");
+  EXPECT_NE(wave.run({"s_cbranch_scc1 4"}), "");
+}
+
 } // namespace
