@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -125,9 +126,29 @@ std::string listSubgroupSizes(const Chip &chip) {
   return joinWithOr(sizes);
 }
 
+/// Code is made for every setting of what a chip can have on or off, so that one of them selects nothing.
+static Error checkFeatures(StringRef name, const Chip &chip, StringRef settings) {
+  bool isGfx9 = chip.backend == Backend::AMDGCN && !chip.hasSubgroupSize(32);
+  if (!isGfx9)
+    return createStringError(formatv("':{0}' in target '{1}' follows a chip without settings, expected {2}:{3}",
+                                     settings, name, getBackendName(chip.backend), chip.name));
+  StringSet<> seen;
+  for (StringRef setting : split(settings, ':')) {
+    StringRef feature = setting.drop_back(setting.empty() ? 0 : 1);
+    bool isKnown = is_contained({"sramecc", "xnack"}, feature) && (setting.back() == '+' || setting.back() == '-');
+    if (!isKnown || !seen.insert(feature).second)
+      return createStringError(formatv("'{0}' in target '{1}' is {2}, expected sramecc+ or sramecc-, and xnack+ or "
+                                       "xnack-, as in amdgcn:{3}:sramecc+:xnack-, or none for code that runs with all",
+                                       setting, name, isKnown ? "a second setting" : "no setting of the chip",
+                                       chip.name));
+  }
+  return Error::success();
+}
+
 Expected<Target> findTarget(StringRef name, unsigned subgroupSize) {
   auto [path, sizeText] = name.split('@');
-  auto [backendName, chipName] = path.split(':');
+  auto [backendName, identity] = path.split(':');
+  auto [chipName, settings] = identity.split(':');
   StringRef wanted = backendName;
   const BackendRow *row = find_if(backends, [&](const BackendRow &b) { return b.name == wanted; });
   if (row == std::end(backends)) {
@@ -149,6 +170,9 @@ Expected<Target> findTarget(StringRef name, unsigned subgroupSize) {
 
   if (path.contains(':') && chipName.empty())
     return createStringError(formatv("target '{0}' ends where a chip is expected", name));
+  if (identity.contains(':'))
+    if (Error error = checkFeatures(name, *chip, settings))
+      return error;
   if (name.contains('@') && sizeText.getAsInteger(10, subgroupSize))
     return createStringError(
         formatv("'{0}' in target '{1}' is no subgroup size, expected {2}", sizeText, name, listSubgroupSizes(*chip)));

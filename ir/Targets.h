@@ -82,8 +82,8 @@ struct Target {
   std::string str() const;
 };
 
-/// Finds the target named by "BACKEND", "BACKEND:CHIP" or either with "@SIZE" behind it. A `subgroupSize` other
-/// than 0 applies where the name has none. The error names what is legal.
+/// Finds the target named by "BACKEND", "BACKEND:CHIP" or either with "@SIZE" behind it; AMD's CHIP may be a target ID
+/// ("gfx942:sramecc+:xnack-"). A `subgroupSize` other than 0 applies where the name has none. Errors say what is legal.
 llvm::Expected<Target> findTarget(llvm::StringRef name, unsigned subgroupSize = 0);
 
 /// "4, 8, 16, 32 or 64": the subgroup sizes of a chip, for messages.

@@ -201,7 +201,9 @@ def render_passes():
 def render_targets(qdc):
     header, *rows = [re.split(r"\s{2,}|(?<=^metal) |(?<=^interp) |(?<=^opencl) |(?<=^amdgcn) ", line.strip())
                      for line in output(qdc, "--list-targets").splitlines()]
-    text = NOTE + "# Targets\n\n`-target=BACKEND`, `BACKEND:CHIP`, and `@LANES` behind either. `qdc --list-targets` prints the same.\n\n"
+    text = NOTE + "# Targets\n\n`-target=BACKEND`, `BACKEND:CHIP`, and `@LANES` behind either. `qdc --list-targets` prints the same.\n\n" \
+        "A chip of AMD's may be named by its target ID, as HIP and rocminfo print it (`amdgcn:gfx942:sramecc+:xnack-`): the code\n" \
+        "is made for every setting, and is the same.\n\n"
     text += "| " + " | ".join(header) + " |\n|" + " --- |" * len(header) + "\n"
     for row in rows:
         if len(row) != len(header):

@@ -79,6 +79,31 @@ TEST(Targets, TheNameWinsOverTheOption) {
   EXPECT_EQ(target->subgroupSize, 8u);
 }
 
+/// As rocminfo and HIP print chips; code is the same for all settings.
+TEST(Targets, TargetIDs) {
+  for (const char *name : {"amdgcn:gfx942:sramecc+:xnack-", "amdgcn:gfx942:xnack+", "amdgcn:gfx906:sramecc-:xnack-@64",
+                           "amdgcn:gfx90a:sramecc+:xnack-", "amdgcn:gfx950:sramecc+"}) {
+    llvm::Expected<Target> target = findTarget(name);
+    ASSERT_TRUE(bool(target)) << name << llvm::toString(target.takeError());
+    EXPECT_EQ(target->chip->name, llvm::StringRef(name).split(':').second.split(':').first);
+    EXPECT_EQ(target->subgroupSize, 64u);
+  }
+  llvm::StringRef expected = "expected sramecc+ or sramecc-, and xnack+ or xnack-, as in "
+                             "amdgcn:gfx942:sramecc+:xnack-, or none for code that runs with all";
+  auto noSetting = [&](llvm::StringRef setting) {
+    return llvm::formatv("'{0}' in target 'amdgcn:gfx942:{0}' is no setting of the chip, {1}", setting, expected).str();
+  };
+  for (const char *setting : {"", "xnack", "tgsplit+", "xnack+-", "sramecc"})
+    EXPECT_EQ(errorOf(("amdgcn:gfx942:" + llvm::StringRef(setting)).str()), noSetting(setting));
+  EXPECT_EQ(errorOf("amdgcn:gfx942:xnack-:xnack+"),
+            ("'xnack+' in target 'amdgcn:gfx942:xnack-:xnack+' is a second setting, " + expected).str());
+  EXPECT_EQ(errorOf("amdgcn:gfx1100:xnack-"),
+            "':xnack-' in target 'amdgcn:gfx1100:xnack-' follows a chip without settings, expected amdgcn:gfx1100");
+  EXPECT_EQ(errorOf("nvptx:sm_90:a"),
+            "':a' in target 'nvptx:sm_90:a' follows a chip without settings, expected nvptx:sm_90");
+  EXPECT_EQ(errorOf("amdgcn::xnack-"), "target 'amdgcn::xnack-' ends where a chip is expected");
+}
+
 TEST(Targets, Errors) {
   EXPECT_EQ(errorOf(""), "unknown target '', expected nvptx, amdgcn, spirv, cpu or interp");
   EXPECT_EQ(errorOf("cuda"), "unknown target 'cuda', expected nvptx, amdgcn, spirv, cpu or interp");
