@@ -187,6 +187,11 @@ bool Session::checkText(llvm::StringRef qir, llvm::StringRef name) {
           "these " + llvm::Twine(qir.size()) + " bytes are the beginning of a compiled bundle, expected QIR");
     return false;
   }
+  if (qir.starts_with("\x7F" "ELF")) {
+    error(name, 0, qir, "this is an ELF file, as code objects (hsaco) and cubins are, expected QIR; devices load bundles, "
+                        "as --emit=qdb makes them");
+    return false;
+  }
   if (size_t zero = qir.find('\0'); zero != llvm::StringRef::npos) {
     error(name, zero, qir, "expected QIR as text or bytecode, found a zero byte at " + llvm::Twine(zero));
     return false;

@@ -59,8 +59,10 @@ void GPUEmitter::createFunction(const KernelInterface &interface) {
       next->addAttr(llvm::Attribute::WriteOnly);
     next->addAttr(llvm::Attribute::getWithAlignment(context, llvm::Align(arg.align)));
     set(argument, next++);
-    for (unsigned dim = 0; arg.passesSize && dim < arg.rank; ++dim)
+    for (unsigned dim = 0; arg.passesSize && dim < arg.rank; ++dim) {
+      next->setName(arg.name + ".size" + (arg.rank > 1 ? std::to_string(dim) : ""));
       extents[{argument, dim}] = next++;
+    }
   }
 }
 

@@ -89,6 +89,9 @@ TEST(Messages, BeforeParsing) {
       {"\nmodule attributes {qd.version = 7 : i32} {}", 2, 20,
        "written for QIR version 7, this release reads up to version 1"},
       {"\x10\xFF\x10\xAD", 1, 1, "this is a compiled bundle, expected QIR; qdc-run runs bundles"},
+      {std::string("\x7F" "ELF\2\1\1\0", 8), 1, 1,
+       "this is an ELF file, as code objects (hsaco) and cubins are, expected QIR; devices load bundles, as --emit=qdb "
+       "makes them"},
   };
   for (const auto &row : rows) {
     CompileOptions options;
