@@ -264,6 +264,9 @@ Expected<std::string> emitAMDGCN(llvm::Module &module, const Target &target, AMD
   if (isText) {
     if (Error error = checkAMDGCNAssembly(*code, kernels))
       return error;
+    // No directive tells the assembler, which takes a chip with both sizes to have waves of 32.
+    if (target.subgroupSize == 64 && target.chip->hasSubgroupSize(32))
+      code->insert(0, "\t; waves of 64: assembles with -mattr=+wavefrontsize64\n");
     return code;
   }
   if (output == AMDGCNOutput::HSACO) {
