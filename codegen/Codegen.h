@@ -26,6 +26,7 @@ namespace qd {
 struct CodegenOptions {
   unsigned optLevel = 2; ///< 0 to 3
   std::string cpu = {};  ///< cpu: the processor by LLVM's name, "haswell"; "" for this machine's
+  bool debug = false;    ///< the source's lines beside the code
 };
 
 /// NVPTX and AMDGCN: LLVM IR as instruction selection gets it, optimised at `optLevel`.

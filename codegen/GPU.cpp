@@ -88,13 +88,19 @@ std::unique_ptr<llvm::Module> lowerToLLVM(ModuleOp module, const Target &target,
     lowered->setTargetTriple((*machine)->getTargetTriple());
     lowered->setDataLayout((*machine)->createDataLayout());
   }
-  GPUEmitter emitter(*lowered, target);
+  std::optional<DebugInfo> debug;
+  if (options.debug)
+    debug.emplace(module, *lowered, /*isOptimised=*/options.optLevel > 0);
+  GPUEmitter emitter(*lowered, target, debug ? &*debug : nullptr);
   for (KernelOp kernel : module.getOps<KernelOp>()) {
     KernelInterface interface = describeKernel(kernel, target);
     if (failed(checkParameters(kernel, interface, target)) || failed(emitter.emitKernel(kernel, interface)))
       return nullptr;
     setKernelAttributes(*emitter.getFunction(), kernel, interface, target);
   }
+
+  if (debug)
+    debug->finish();
 
   std::string errors;
   llvm::raw_string_ostream stream(errors);

@@ -112,6 +112,7 @@ void writeOptions(const CompileOptions &options, ByteWriter &writer) {
   writer.text(options.emit);
   writer.number(options.subgroupSize);
   writer.number(options.optLevel);
+  writer.number(options.debug);
   writer.number(options.stripQir);
   writer.text(options.divergent);
   writer.text(options.blocks);
@@ -127,6 +128,7 @@ void readOptions(ByteReader &reader, CompileOptions &options) {
   options.emit = reader.text();
   options.subgroupSize = reader.number();
   options.optLevel = reader.number();
+  options.debug = reader.number();
   options.stripQir = reader.number();
   options.divergent = reader.text();
   options.blocks = reader.text();

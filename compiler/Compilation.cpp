@@ -56,8 +56,15 @@ LogicalResult Compilation::refuse(const Target &target, StringRef kind) {
   return failure();
 }
 
+static CodegenOptions getCodegenOptions(const CompileOptions &options) {
+  CodegenOptions codegen;
+  codegen.optLevel = options.optLevel;
+  codegen.debug = options.debug;
+  return codegen;
+}
+
 FailureOr<std::string> Compilation::emitLLVM(ModuleOp expanded, const Target &target, StringRef kind) {
-  CodegenOptions codegen{options.optLevel};
+  CodegenOptions codegen = getCodegenOptions(options);
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> lowered = lowerToLLVM(expanded, target, codegen, context);
   if (!lowered)
@@ -74,7 +81,7 @@ FailureOr<std::string> Compilation::emitLLVM(ModuleOp expanded, const Target &ta
     FailureOr<std::string> ptx = emitPTX(expanded, *lowered, target, codegen);
     if (failed(ptx))
       return failure();
-    llvm::Expected<Assembled> assembled = assemblePTX(*ptx, target, options.optLevel);
+    llvm::Expected<Assembled> assembled = assemblePTX(*ptx, target, options.optLevel, options.debug);
     if (assembled)
       return std::move(assembled->cubin);
     session.error(llvm::toString(assembled.takeError()));
@@ -93,7 +100,7 @@ FailureOr<std::string> Compilation::emitLLVM(ModuleOp expanded, const Target &ta
 FailureOr<std::string> Compilation::emitVulkan(ModuleOp expanded, const Target &target, StringRef kind) {
   if (kind != "spirv" && kind != "spirv-asm" && kind != "asm")
     return refuse(target, kind);
-  FailureOr<std::string> code = emitSPIRV(expanded, target, CodegenOptions{options.optLevel});
+  FailureOr<std::string> code = emitSPIRV(expanded, target, getCodegenOptions(options));
   if (failed(code) || kind == "spirv")
     return code;
   FailureOr<std::string> text = disassembleSPIRV(*code);
@@ -111,7 +118,7 @@ FailureOr<std::string> Compilation::emitCode(ModuleOp expanded, const Target &ta
     return emitVulkan(expanded, target, kind);
   case Backend::CPU:
     if (kind == "llvm" || (kind == "asm" && isThisMachine(target)))
-      return emitCPUText(expanded, target, CodegenOptions{options.optLevel},
+      return emitCPUText(expanded, target, getCodegenOptions(options),
                          kind == "llvm" ? CPUText::LLVM : CPUText::Assembly);
     return refuse(target, kind);
   case Backend::Interp:
@@ -289,7 +296,7 @@ FailureOr<std::vector<KernelStats>> Compilation::count(ModuleOp expanded, const 
         counted.sharedBytes = kernel.dynamicSharedBytes;
   // Without ptxas, or one that knows the chip, registers stay unknown.
   if (findPtxas()) {
-    llvm::Expected<Assembled> assembled = assemblePTX(code, target, options.optLevel);
+    llvm::Expected<Assembled> assembled = assemblePTX(code, target, options.optLevel, options.debug);
     if (assembled)
       readPtxasLog(assembled->log, stats);
     else

@@ -35,6 +35,9 @@ struct CompileOptions {
   unsigned subgroupSize = 0;
   /// 0 to 3.
   unsigned optLevel = 2;
+  /// Adds where in the source each instruction comes from, for debuggers and profilers: DWARF, or lines in PTX and
+  /// SPIR-V. The code stays the same.
+  bool debug = false;
   /// Leaves the QIR out of a bundle.
   bool stripQir = false;
   /// What to do about collective ops in divergent control flow: "error", "warn" or "allow".

@@ -79,7 +79,7 @@ static Error describeFailure(StringRef program, const Target &target, StringRef 
       formatv("'{0}' failed on the PTX for {1}{2}{3}", program, chip, said.empty() ? "" : ":\n", said));
 }
 
-Expected<Assembled> assemblePTX(StringRef ptx, const Target &target, unsigned optLevel) {
+Expected<Assembled> assemblePTX(StringRef ptx, const Target &target, unsigned optLevel, bool debug) {
   std::optional<std::string> program = findPtxas();
   if (!program)
     return createStringError("output 'cubin' needs NVIDIA's ptxas, which is neither on PATH nor in CUDA_HOME or "
@@ -94,7 +94,9 @@ Expected<Assembled> assemblePTX(StringRef ptx, const Target &target, unsigned op
   std::string chip = ("-arch=" + target.chip->name).str();
   // ptxas' own default is 3; below that only -O0 means anything to someone who debugs.
   StringRef level = optLevel ? "-O3" : "-O0";
-  StringRef arguments[] = {*program, "-v", chip, level, input.path, "-o", output.path};
+  SmallVector<StringRef> arguments = {*program, "-v", chip, level, input.path, "-o", output.path};
+  if (debug)
+    arguments.push_back("-lineinfo");
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log.path), StringRef(log.path)};
   std::string message;
   int status = sys::ExecuteAndWait(*program, arguments, std::nullopt, redirects, 0, 0, &message);

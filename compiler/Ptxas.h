@@ -21,7 +21,7 @@ struct Assembled {
 };
 
 /// Assembles PTX text for the target's chip. The error holds what ptxas said.
-llvm::Expected<Assembled> assemblePTX(llvm::StringRef ptx, const Target &target, unsigned optLevel);
+llvm::Expected<Assembled> assemblePTX(llvm::StringRef ptx, const Target &target, unsigned optLevel, bool debug);
 
 } // namespace qd
 

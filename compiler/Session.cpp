@@ -4,6 +4,7 @@
 
 #include "compiler/Bytecode.h"
 #include "ir/Dialect.h"
+#include "ir/Place.h"
 #include "ir/Version.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -25,17 +26,6 @@ static DialectRegistry makeRegistry() {
 //===----------------------------------------------------------------------===//
 // Diagnostics
 //===----------------------------------------------------------------------===//
-
-/// The place that a location names first, if any.
-static FileLineColRange findPlace(Location location) {
-  FileLineColRange place;
-  location->walk([&](Location part) {
-    // Of a call's two places the walk meets the callee's first.
-    place = dyn_cast<FileLineColRange>(part);
-    return place ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  return place;
-}
 
 /// In words of QIR, where MLIR's text names its interfaces, its options or its classes.
 static std::string reword(std::string text) {

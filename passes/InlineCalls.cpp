@@ -6,7 +6,7 @@
 // Input invariant: a verified module.
 //
 // Output invariant: the module has kernels only, without calls. An op that came from a helper function has the
-// locations of the op and of the calls that led to it.
+// locations of the op, fused with the function's name, and of the calls that led to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,11 +139,11 @@ private:
 };
 } // namespace
 
-/// `callee` as reached by the calls of `stack`, the innermost first.
-static Location addCall(Location callee, Location call) {
-  if (auto stack = dyn_cast<CallSiteLoc>(callee))
-    return CallSiteLoc::get(stack.getCallee(), addCall(stack.getCaller(), call));
-  return CallSiteLoc::get(callee, call);
+/// A location in the function `name`, or in what that calls, as reached by `call`.
+static Location addCall(Location location, StringAttr name, Location call) {
+  if (auto stack = dyn_cast<CallSiteLoc>(location))
+    return CallSiteLoc::get(stack.getCallee(), addCall(stack.getCaller(), name, call));
+  return CallSiteLoc::get(FusedLoc::get({location}, name, name.getContext()), call);
 }
 
 /// Replaces a call by a copy of a body that holds no calls.
@@ -155,7 +155,7 @@ static void inlineCall(func::CallOp call, func::FuncOp callee) {
   auto move = [&](Location location) {
     auto found = locations.find(location);
     if (found == locations.end())
-      found = locations.try_emplace(location, addCall(location, call.getLoc())).first;
+      found = locations.try_emplace(location, addCall(location, callee.getSymNameAttr(), call.getLoc())).first;
     return found->second;
   };
   OpBuilder builder(call);

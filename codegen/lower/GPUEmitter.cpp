@@ -40,6 +40,10 @@ void GPUEmitter::createFunction(const KernelInterface &interface) {
   function->addFnAttr(llvm::Attribute::NoUnwind);
   function->addFnAttr(llvm::Attribute::Convergent);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+  if (debug) {
+    debug->begin(interface.name, kernel.getLoc(), *function);
+    b.SetCurrentDebugLocation(debug->get(kernel.getLoc()));
+  }
 
   llvm::Argument *next = function->arg_begin();
   for (auto [i, arg] : llvm::enumerate(interface.args)) {
@@ -80,6 +84,8 @@ LogicalResult GPUEmitter::emitKernel(KernelOp op, const KernelInterface &interfa
   createFunction(interface);
   if (failed(emitRegion(kernel.getBody())))
     return failure();
+  if (debug)
+    b.SetCurrentDebugLocation(debug->get(kernel.getBodyBlock().getTerminator()->getLoc()));
   b.CreateRetVoid();
   return success();
 }
@@ -144,9 +150,14 @@ bool GPUEmitter::hasAllLanes(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult GPUEmitter::emitRegion(Region &region) {
-  for (Operation &op : region.front().without_terminator())
+  llvm::DebugLoc around = b.getCurrentDebugLocation();
+  for (Operation &op : region.front().without_terminator()) {
+    if (debug)
+      b.SetCurrentDebugLocation(debug->get(op.getLoc()));
     if (failed(emitOp(&op)))
       return failure();
+  }
+  b.SetCurrentDebugLocation(around);
   return success();
 }
 

@@ -9,6 +9,7 @@
 #ifndef QD_CODEGEN_LOWER_GPUEMITTER_H
 #define QD_CODEGEN_LOWER_GPUEMITTER_H
 
+#include "codegen/DebugInfo.h"
 #include "codegen/Interface.h"
 #include "ir/Dialect.h"
 #include "ir/Targets.h"
@@ -47,7 +48,9 @@ void emitBlockSync(GPUEmitter &e);
 
 class GPUEmitter {
 public:
-  GPUEmitter(llvm::Module &module, const Target &target) : module(module), target(target), b(module.getContext()) {}
+  /// `debug` is null where nobody asks for the source's lines.
+  GPUEmitter(llvm::Module &module, const Target &target, DebugInfo *debug)
+      : module(module), target(target), b(module.getContext()), debug(debug) {}
 
   /// Emits a kernel; diagnoses an op that has no lowering.
   mlir::LogicalResult emitKernel(KernelOp kernel, const KernelInterface &interface);
@@ -107,6 +110,7 @@ private:
   void createFunction(const KernelInterface &interface);
   void declareSharedMemory(const KernelInterface &interface);
 
+  DebugInfo *debug;
   KernelOp kernel;
   llvm::Function *function = nullptr;
   std::optional<UniformityAnalysis> uniformity; ///< made when first asked for

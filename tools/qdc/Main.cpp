@@ -62,6 +62,8 @@ struct Options {
                              cl::cat(category)};
   cl::opt<std::string> level{"O", cl::Prefix, cl::ValueOptional, cl::value_desc("LEVEL"), cl::init("2"),
                              cl::desc("Optimisation level, -O0 to -O3 (default -O2)"), cl::cat(category)};
+  cl::opt<bool> debug{"g", cl::desc("Add the source's lines, for debuggers and profilers; the code stays the same"),
+                      cl::cat(category)};
   cl::opt<bool> stripQir{"strip-qir", cl::desc("Leave the QIR out of a bundle"), cl::cat(category)};
   cl::opt<std::string> divergent{"divergent", cl::value_desc("error|warn|allow"), cl::init("error"),
                                  cl::desc("Collective ops in divergent control flow"), cl::cat(category)};
@@ -87,7 +89,7 @@ struct Options {
   std::vector<cl::Option *> all{&input,        std::addressof(targets), &chip,   &subgroupSize, &emit,
                                 &dependencies, std::addressof(outputs), &level,  &stripQir,     &divergent,
                                 &remarks,      &listTargets,            &cache,  &cacheStats,   std::addressof(blocks),
-                                std::addressof(bindings), &isolate, &timeLimit, &memoryLimit};
+                                std::addressof(bindings), &isolate, &timeLimit, &memoryLimit, &debug};
 };
 } // namespace
 
@@ -215,6 +217,7 @@ int main(int argc, char **argv) {
   options.targets.assign(flags.targets.begin(), flags.targets.end());
   options.emit = flags.emit;
   options.subgroupSize = flags.subgroupSize;
+  options.debug = flags.debug;
   options.stripQir = flags.stripQir;
   options.divergent = flags.divergent;
   options.remarks = flags.remarks;

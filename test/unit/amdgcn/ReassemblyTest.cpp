@@ -1,8 +1,8 @@
 //===- ReassemblyTest.cpp - the text of every op's tests as an assembler reads it ------------------===//
 //
 // Kernels of the execution tests and of the examples go through the whole pipeline; the assembly that is emitted
-// for them must assemble, and give the machine code of the code object byte by byte. LLVM can write instructions that
-// do not exist, which only this shows.
+// for them must assemble, and give the machine code of the code object byte by byte, with the source's lines as without.
+// LLVM can write instructions that do not exist, which only this shows.
 //
 // A run covers each file on a third of the targets, at the optimisation levels in turn; with QD_TEST_ALL in the
 // environment, on all of them at each level.
@@ -42,6 +42,16 @@ std::vector<std::string> getFiles() {
   return {files.begin(), files.end()};
 }
 
+/// The machine code that `assembly` assembles to.
+std::string getAssembled(StringRef assembly, const Target &target) {
+  std::string assembled = assemble(assembly, target);
+  if (StringRef(assembled).substr(1, 3) != "ELF")
+    return assembled.substr(0, 2000);
+  // Addresses of constant tables are the linker's.
+  Expected<std::string> linked = linkAMDGCN(assembled);
+  return linked ? getText(*linked) : toString(linked.takeError());
+}
+
 void check(StringRef path, const Target &target, unsigned optLevel) {
   SCOPED_TRACE(sys::path::filename(path).str() + " for " + target.str() + " at -O" + std::to_string(optLevel));
   auto buffer = MemoryBuffer::getFile(path);
@@ -49,24 +59,28 @@ void check(StringRef path, const Target &target, unsigned optLevel) {
   Session session;
   mlir::ModuleOp module = session.parse((*buffer)->getBuffer(), path);
   ASSERT_TRUE(module) << session.getDiagnostics();
-  LLVMContext context;
-  std::unique_ptr<llvm::Module> lowered;
-  if (mlir::succeeded(runPipeline(module, target, {DivergencePolicy::Allow})))
-    lowered = lowerToLLVM(module, target, CodegenOptions{optLevel}, context);
-  ASSERT_TRUE(lowered) << session.getDiagnostics();
+  ASSERT_TRUE(mlir::succeeded(runPipeline(module, target, {DivergencePolicy::Allow}))) << session.getDiagnostics();
 
-  // Emission uses a module up, and may order instructions otherwise for a copy, where uses stand in another order.
-  std::unique_ptr<llvm::Module> first = CloneModule(*lowered), second = CloneModule(*lowered);
-  Expected<std::string> assembly = emitAMDGCN(*first, target, AMDGCNOutput::Assembly, {optLevel});
-  ASSERT_TRUE(bool(assembly)) << toString(assembly.takeError());
-  Expected<std::string> object = emitAMDGCN(*second, target, AMDGCNOutput::HSACO, {optLevel});
-  ASSERT_TRUE(bool(object)) << toString(object.takeError());
-  std::string assembled = assemble(*assembly, target);
-  ASSERT_EQ(assembled.substr(1, 3), "ELF") << assembled.substr(0, 2000);
-  // Addresses of constant tables are the linker's.
-  Expected<std::string> linked = linkAMDGCN(assembled);
-  ASSERT_TRUE(bool(linked)) << toString(linked.takeError());
-  EXPECT_TRUE(getText(*linked) == getText(*object)) << "the machine code differs";
+  CodegenOptions options{optLevel};
+  std::string text;
+  for (bool debug : {false, true}) {
+    options.debug = debug;
+    LLVMContext context;
+    std::unique_ptr<llvm::Module> lowered = lowerToLLVM(module, target, options, context);
+    ASSERT_TRUE(lowered) << session.getDiagnostics();
+    // Emission uses a module up, and may order instructions otherwise for a copy, where uses stand in another order.
+    std::unique_ptr<llvm::Module> first = CloneModule(*lowered), second = CloneModule(*lowered);
+    Expected<std::string> assembly = emitAMDGCN(*first, target, AMDGCNOutput::Assembly, options);
+    ASSERT_TRUE(bool(assembly)) << toString(assembly.takeError());
+    EXPECT_EQ(StringRef(*assembly).contains("\t.loc\t"), debug);
+    if (!debug) {
+      Expected<std::string> object = emitAMDGCN(*second, target, AMDGCNOutput::HSACO, options);
+      ASSERT_TRUE(bool(object)) << toString(object.takeError());
+      text = getText(*object);
+    }
+    EXPECT_TRUE(getAssembled(*assembly, target) == text)
+        << "the machine code differs" << (debug ? " where lines are asked for" : "");
+  }
 }
 
 class Reassembly : public testing::TestWithParam<unsigned> {};

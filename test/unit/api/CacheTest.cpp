@@ -117,7 +117,7 @@ TEST_F(Cache, KeysTellOptionsApart) {
   CompileOptions options;
   options.targets = {"nvptx:sm_90"};
   options.cache = CachePolicy::Memory;
-  std::vector<CompileOptions> all(9, options);
+  std::vector<CompileOptions> all(10, options);
   all[1].targets = {"nvptx:sm_80"};
   all[2].emit = "expanded";
   all[3].optLevel = 0;
@@ -127,6 +127,7 @@ TEST_F(Cache, KeysTellOptionsApart) {
   all[6].remarks = "expand";
   all[7].divergent = "allow";
   all[8].statistics = true;
+  all[9].debug = true;
   for (const CompileOptions &each : all)
     EXPECT_FALSE(compile(qir, "test.qir", each).isCached);
   EXPECT_FALSE(compile(qir, "other.qir", options).isCached);
