@@ -8,6 +8,7 @@
 
 #include "codegen/Codegen.h"
 #include "codegen/spirv/KernelLowering.h"
+#include "ir/Place.h"
 
 #include <cstring>
 #include <spirv-tools/libspirv.h>
@@ -61,17 +62,20 @@ static std::string validate(StringRef bytes, spv_target_env rules) {
   return message ? message->error : "unknown error";
 }
 
-FailureOr<std::string> emitSPIRV(ModuleOp module, const Target &target, const CodegenOptions &) {
+FailureOr<std::string> emitSPIRV(ModuleOp module, const Target &target, const CodegenOptions &options) {
   const Environment *environment =
       llvm::find_if(environments, [&](const Environment &row) { return row.chip == target.chip->name; });
   if (environment == std::end(environments))
     return module.emitError() << "no SPIR-V version is known for " << target.chip->name;
 
   spirv::Builder builder(environment->spirvMinor);
+  FileLineColRange place = findPlace(module.getLoc());
+  if (options.debug && place)
+    builder.setSource(place.getFilename());
   bool hasFailed = false;
   for (Operation &op : module.getOps()) {
     if (auto kernel = dyn_cast<KernelOp>(op)) {
-      hasFailed |= failed(spirv::KernelLowering(builder, kernel, target).run());
+      hasFailed |= failed(spirv::KernelLowering(builder, kernel, target, options.debug).run());
     } else if (!isa<ConstantOp>(op)) {
       op.emitError() << "'" << op.getName() << "' is not supported on " << target.str();
       hasFailed = true;

@@ -52,6 +52,13 @@ void Builder::addExecutionMode(Id function, ExecutionMode mode, ArrayRef<uint32_
   append(executionModes, Op::OpExecutionMode, operands);
 }
 
+uint32_t Builder::getFile(StringRef name) {
+  auto found = find(files, name);
+  if (found == files.end())
+    found = files.insert(found, name.str());
+  return found - files.begin() + 1;
+}
+
 void Builder::addEntryPoint(Id function, StringRef name, ArrayRef<Id> interface) {
   SmallVector<uint32_t> operands{uint32_t(ExecutionModel::GLCompute), function};
   appendString(operands, name);
@@ -174,6 +181,7 @@ void Builder::beginFunction(Id id, Id result, ArrayRef<Id> types, SmallVectorImp
   header.clear();
   prologue.clear();
   body.clear();
+  line = placed = {};
   append(header, Op::OpFunction, {result, id, uint32_t(FunctionControlMask::MaskNone), type});
   for (Id parameterType : types) {
     parameters.push_back(createId());
@@ -205,7 +213,19 @@ void Builder::endFunction() {
   append(functions, Op::OpFunctionEnd, {});
 }
 
+/// A line is in force until the next one, or the block's end.
+void Builder::placeLine() {
+  if (code != &body || !(line != placed))
+    return;
+  if (line.file)
+    append(body, Op::OpLine, {line.file, line.line, line.column});
+  else
+    append(body, Op::OpNoLine, {});
+  placed = line;
+}
+
 Id Builder::emit(Op op, Id type, ArrayRef<uint32_t> operands) {
+  placeLine();
   Id id = createId();
   SmallVector<uint32_t> words{type, id};
   words.append(operands.begin(), operands.end());
@@ -213,7 +233,10 @@ Id Builder::emit(Op op, Id type, ArrayRef<uint32_t> operands) {
   return id;
 }
 
-void Builder::emitVoid(Op op, ArrayRef<uint32_t> operands) { append(*code, op, operands); }
+void Builder::emitVoid(Op op, ArrayRef<uint32_t> operands) {
+  placeLine();
+  append(*code, op, operands);
+}
 
 Id Builder::emitExt(GLSLstd450 function, Id type, ArrayRef<Id> operands) {
   if (!glslId)
@@ -237,6 +260,7 @@ LoopPhi Builder::emitLoopPhi(Id type, Id init, Id initBlock, Id continueBlock) {
 
 void Builder::startBlock(Id label) {
   append(*code, Op::OpLabel, label);
+  placed = {};
   block = label;
 }
 
@@ -247,8 +271,20 @@ Id Builder::emitInPrologue(function_ref<Id()> generate) {
   return id;
 }
 
+/// The names of files have the ids behind all others.
+void Builder::appendFiles(Words &words) const {
+  for (auto [number, name] : enumerate(files)) {
+    SmallVector<uint32_t> operands{nextId + uint32_t(number)};
+    appendString(operands, name);
+    append(words, Op::OpString, operands);
+  }
+  if (source)
+    append(words, Op::OpSource, {uint32_t(SourceLanguage::Unknown), /*version=*/0, nextId + source - 1});
+}
+
 std::string Builder::finish() const {
-  Words words{MagicNumber, 1u << 16 | minorVersion << 8, /*generator=*/0, nextId, /*schema=*/0};
+  Id bound = nextId + files.size();
+  Words words{MagicNumber, 1u << 16 | minorVersion << 8, /*generator=*/0, bound, /*schema=*/0};
   for (unsigned capability : capabilities)
     append(words, Op::OpCapability, capability);
   for (const std::string &extension : extensions) {
@@ -262,8 +298,16 @@ std::string Builder::finish() const {
     append(words, Op::OpExtInstImport, operands);
   }
   append(words, Op::OpMemoryModel, {uint32_t(AddressingModel::Logical), uint32_t(MemoryModel::GLSL450)});
-  for (const Words *section : {&entryPoints, &executionModes, &names, &decorations, &globals, &functions})
+  for (const Words *section : {&entryPoints, &executionModes})
     words.append(section->begin(), section->end());
+  appendFiles(words);
+  for (const Words *section : {&names, &decorations, &globals})
+    words.append(section->begin(), section->end());
+  size_t at = words.size();
+  words.append(functions.begin(), functions.end());
+  for (; at < words.size(); at += words[at] >> WordCountShift)
+    if (Op(words[at] & OpCodeMask) == Op::OpLine)
+      words[at + 1] += nextId - 1;
 
   std::string bytes(words.size() * sizeof(uint32_t), '\0');
   for (size_t i = 0; i < words.size(); ++i)

@@ -18,6 +18,7 @@
 #include <spirv/unified1/spirv.hpp11>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace qd::spirv {
 
@@ -29,6 +30,15 @@ using spv::Op;         // not mlir::Op
 struct LoopPhi {
   Id id = 0;
   size_t backValue = 0; ///< position of that operand in the function's code
+};
+
+/// A place in a file, by Builder::getFile's number; none by default.
+struct Line {
+  uint32_t file = 0, line = 0, column = 0;
+
+  bool operator!=(const Line &other) const {
+    return file != other.file || line != other.line || column != other.column;
+  }
 };
 
 class Builder {
@@ -49,6 +59,10 @@ public:
   void setName(Id id, llvm::StringRef name);
   void decorate(Id id, spv::Decoration decoration, llvm::ArrayRef<uint32_t> literals = {});
   void addExecutionMode(Id function, spv::ExecutionMode mode, llvm::ArrayRef<uint32_t> literals = {});
+  /// The file's number, from 1. Without files a module is the same but for its lines.
+  uint32_t getFile(llvm::StringRef name);
+  /// Names a file as the module's source.
+  void setSource(llvm::StringRef file) { source = getFile(file); }
   void addEntryPoint(Id function, llvm::StringRef name, llvm::ArrayRef<Id> interface);
 
   //===--------------------------------------------------------------------===//
@@ -106,6 +120,10 @@ public:
   void startBlock(Id label);
   Id getBlock() const { return block; }
 
+  /// Where the instructions that follow in the body come from.
+  void setLine(Line from) { line = from; }
+  Line getLine() const { return line; }
+
   /// Emits what `generate` emits at the function's start, so that it dominates all other code.
   Id emitInPrologue(llvm::function_ref<Id()> generate);
 
@@ -121,6 +139,9 @@ private:
   /// their decorations only differ in `variant`.
   Id getUnique(spv::Op op, Id type, llvm::ArrayRef<uint32_t> operands, uint32_t variant = 0, bool *isNew = nullptr);
 
+  void placeLine();
+  void appendFiles(Words &words) const;
+
   unsigned minorVersion;
   Id nextId = 1;
   uint32_t numBufferTypes = 0;
@@ -130,6 +151,9 @@ private:
   Words entryPoints, executionModes, names, decorations, globals, functions;
   llvm::StringMap<Id> uniqued, helpers;
 
+  std::vector<std::string> files;
+  uint32_t source = 0;
+  Line line, placed; ///< wanted, and in force where the body ends
   Words header, prologue, body;
   Words *code = &body;
   Id block = 0;

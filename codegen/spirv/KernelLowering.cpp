@@ -3,6 +3,7 @@
 #include "codegen/spirv/KernelLowering.h"
 
 #include "ir/Arrays.h"
+#include "ir/Place.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/MathExtras.h"
@@ -28,6 +29,7 @@ LogicalResult KernelLowering::run() {
   declareBuffers();
   declareParameters();
 
+  b.setLine(getLine(kernel));
   // Vulkan has full subgroups only where the workgroup is a multiple of their size. The invocations that fill up
   // the last one leave here, so that ballots and votes do not see them. They share their subgroup with real
   // threads: every subgroup still reaches every barrier.
@@ -42,6 +44,7 @@ LogicalResult KernelLowering::run() {
   }
   if (failed(lowerBlock(kernel.getBodyBlock())))
     return failure();
+  b.setLine(getLine(kernel.getBodyBlock().getTerminator()));
   if (end) {
     b.emitVoid(Op::OpBranch, end);
     b.startBlock(end);
@@ -521,10 +524,19 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
   return row->lower(*this, op, *row);
 }
 
+Line KernelLowering::getLine(Operation *op) {
+  FileLineColRange place = debug ? findPlace(op->getLoc()) : FileLineColRange();
+  return place ? Line{b.getFile(place.getFilename()), place.getStartLine(), place.getStartColumn()} : Line();
+}
+
 LogicalResult KernelLowering::lowerBlock(Block &block) {
-  for (Operation &op : block)
+  Line around = b.getLine();
+  for (Operation &op : block) {
+    b.setLine(getLine(&op));
     if (failed(lowerOp(&op)))
       return failure();
+  }
+  b.setLine(around);
   return success();
 }
 

@@ -68,8 +68,9 @@ llvm::ArrayRef<OpRow> getSubgroupRows();
 
 class KernelLowering {
 public:
-  KernelLowering(Builder &builder, KernelOp kernel, const Target &target)
-      : b(builder), kernel(kernel), target(target) {}
+  /// `debug`: with the source's lines.
+  KernelLowering(Builder &builder, KernelOp kernel, const Target &target, bool debug)
+      : b(builder), kernel(kernel), target(target), debug(debug) {}
 
   mlir::LogicalResult run();
 
@@ -178,7 +179,9 @@ private:
   Id loadParameter(unsigned arg, mlir::Type type);
   void addModes();
   mlir::LogicalResult lowerOp(mlir::Operation *op);
+  Line getLine(mlir::Operation *op);
 
+  bool debug;
   KernelInterface interface;
   Id function = 0;
   llvm::DenseMap<mlir::Value, Id> ids, words;

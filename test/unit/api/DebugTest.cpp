@@ -13,21 +13,23 @@ static std::string readExample(llvm::StringRef name) {
   return file ? (*file)->getBuffer().str() : "";
 }
 
-/// Instructions, and what a kernel declares, without labels between them, lines and files.
-static std::string getCode(llvm::StringRef ptx) {
+static constexpr const char *examples[] = {"sum32",  "scan_rows",     "block_sort", "histogram",
+                                           "matmul", "lookback_scan", "softmax"};
+
+/// The lines of a text but for empty ones and those that begin as one of `dropped` does.
+static std::string getCode(llvm::StringRef text, std::vector<llvm::StringRef> dropped) {
   std::string code;
-  for (llvm::StringRef line : llvm::split(ptx, '\n')) {
+  for (llvm::StringRef line : llvm::split(text, '\n')) {
     line = line.trim();
-    bool isLine = line.starts_with(".loc") || line.starts_with(".file") || line.starts_with(".section");
-    bool isLabel = line.starts_with("$L__tmp") || line.starts_with("$L__func_");
-    if (!line.empty() && !isLine && !isLabel)
+    if (!line.empty() && llvm::none_of(dropped, [&](llvm::StringRef begin) { return line.starts_with(begin); }))
       code += line.str() + "\n";
   }
   return code;
 }
 
 TEST(Debug, PTXHasTheSameInstructions) {
-  for (const char *example : {"sum32", "scan_rows", "block_sort", "histogram", "matmul", "lookback_scan", "softmax"}) {
+  const std::vector<llvm::StringRef> dropped = {".loc", ".file", ".section", "$L__tmp", "$L__func_"};
+  for (const char *example : examples) {
     std::string qir = readExample(example);
     ASSERT_NE(qir, "") << example;
     for (unsigned level = 0; level < 4; ++level) {
@@ -39,11 +41,33 @@ TEST(Debug, PTXHasTheSameInstructions) {
       options.debug = true;
       CompileResult with = compile(qir, "example.qir", options);
       ASSERT_TRUE(with.ok && without.ok) << example << with.diagnostics << without.diagnostics;
-      EXPECT_EQ(getCode(with.data), getCode(without.data)) << example << " at -O" << level;
+      EXPECT_EQ(getCode(with.data, dropped), getCode(without.data, dropped)) << example << " at -O" << level;
       EXPECT_EQ(llvm::StringRef(without.data).count(".loc"), 0u);
       EXPECT_EQ(llvm::StringRef(with.data).count(".file\t1 \"example.qir\""), 1u) << example;
       // Each kernel's first instructions stand at a line, and so do most others.
       EXPECT_GT(llvm::StringRef(with.data).count("\t.loc\t1 "), 4u) << example;
     }
   }
+}
+
+TEST(Debug, SPIRVIsTheSameButForLines) {
+  for (const char *example : examples)
+    for (const char *target : {"spirv@8", "spirv:vulkan1.3@32"}) {
+      CompileOptions options;
+      options.targets = {target};
+      options.emit = "spirv-asm";
+      std::string qir = readExample(example);
+      CompileResult without = compile(qir, "example.qir", options);
+      options.debug = true;
+      CompileResult with = compile(qir, "example.qir", options);
+      ASSERT_EQ(with.ok, without.ok) << example << with.diagnostics << without.diagnostics;
+      if (!with.ok)
+        continue;
+      llvm::StringRef text = with.data;
+      llvm::StringRef file = text.split(" = OpString \"example.qir\"").first.rsplit('\n').second.trim();
+      EXPECT_NE(file, "") << example;
+      std::vector<llvm::StringRef> dropped = {"; Bound", "OpLine", "OpNoLine", "OpSource", file};
+      EXPECT_EQ(getCode(text, dropped), getCode(without.data, dropped)) << example << " for " << target;
+      EXPECT_GT(text.count(("OpLine " + file).str()), 4u) << example;
+    }
 }
