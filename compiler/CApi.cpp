@@ -129,6 +129,7 @@ static qd::CompileOptions convert(const qdcCompileOptions &options) {
   converted.isolate = options.isolate;
   converted.timeLimit = options.timeLimit;
   converted.memoryLimit = options.memoryLimit;
+  converted.debug = options.debug;
   return converted;
 }
 

@@ -76,6 +76,9 @@ typedef struct qdcCompileOptions {
   uint32_t timeLimit;      /* milliseconds by the clock that a compile may take; 0 for no limit. Implies isolate */
   uint32_t memoryLimit;    /* MiB of address space, beside what the child has, that it may take; 0 for no limit. Implies
                               isolate */
+  uint32_t reserved;       /* 0 */
+  uint32_t debug;          /* non-zero adds where in the source each instruction comes from, for debuggers and
+                              profilers; the code stays the same */
 } qdcCompileOptions;
 
 /* Fills in the defaults: no targets, "qdb", default subgroup, level 2. `structSize` is the caller's sizeof. C and C++

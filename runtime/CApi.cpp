@@ -56,6 +56,7 @@ qdrtStatus readOptions(const qdrtDeviceOptions *given, DeviceOptions &options) {
   options.compileMemoryLimit = known.compileMemoryLimit;
   options.interrupt = known.interrupt;
   options.interruptContext = known.interruptContext;
+  options.debug = known.debug;
   return QDRT_OK;
 }
 

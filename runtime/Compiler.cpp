@@ -84,6 +84,7 @@ Expected<std::vector<uint8_t>> Compiler::compileToBundle(const std::vector<uint8
   options.isolate = with.isolate;
   options.timeLimit = with.compileTimeLimit;
   options.memoryLimit = with.compileMemoryLimit;
+  options.debug = with.debug;
   qdcResult result = compile(qir.data(), qir.size(), name.c_str(), &options);
   if (!result)
     return fail("the compiler gave no result for '", name, "'");

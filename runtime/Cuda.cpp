@@ -19,6 +19,7 @@ enum : int {
   attributeMaxSharedOptin = 97,
   jitErrorLogBuffer = 5,
   jitErrorLogBytes = 6,
+  jitLineInfo = 13,
 };
 
 struct Cuda {
@@ -121,6 +122,7 @@ Expected<Cuda> loadCuda() {
   (void)library->get(driver.executableDestroy, "cuGraphExecDestroy");
   driver.errorLogOption = jitErrorLogBuffer;
   driver.errorLogSizeOption = jitErrorLogBytes;
+  driver.lineInfoOption = jitLineInfo;
   if (int code = cuda.init(0))
     return fail("the NVIDIA driver does not start: ", cuda.statusText(code));
   if (int code = cuda.deviceCount(&cuda.count))

@@ -139,6 +139,8 @@ struct DeviceOptions {
   /// As in qdrtDeviceOptions.
   int (*interrupt)(void *) = nullptr;
   void *interruptContext = nullptr;
+  /// Compiles with the source's lines.
+  bool debug = false;
 };
 
 /// The largest grid and block that a device launches.

@@ -241,9 +241,13 @@ Expected<std::unique_ptr<Module>> DriverDevice::load(const Program &program) {
     return error;
   void *handle = nullptr;
   char log[16384] = "";
-  int jitOptions[2] = {driver.errorLogOption, driver.errorLogSizeOption};
-  void *values[2] = {log, reinterpret_cast<void *>(sizeof log)};
-  int code = driver.moduleLoad(&handle, image.data(), driver.errorLogOption ? 2 : 0, jitOptions, values);
+  int jitOptions[3] = {driver.errorLogOption, driver.errorLogSizeOption, driver.lineInfoOption};
+  void *values[3] = {log, reinterpret_cast<void *>(sizeof log), reinterpret_cast<void *>(1)};
+  unsigned numOptions = driver.errorLogOption ? 2 : 0;
+  // Lines in PTX, which only code compiled for debuggers has, become tables where that is asked for.
+  if (driver.lineInfoOption && std::strstr(reinterpret_cast<const char *>(image.data()), "\t.loc\t"))
+    numOptions = 3;
+  int code = driver.moduleLoad(&handle, image.data(), numOptions, jitOptions, values);
   if (code) {
     log[sizeof log - 1] = 0;
     return fail("the driver of ", name(), " refuses the code for ", variant->arch, " in '", program.name,

@@ -107,6 +107,8 @@ struct Driver : Identity {
   std::function<std::string(int)> statusText;
   /// Options of moduleLoad for an error log; 0 where there are none.
   int errorLogOption = 0, errorLogSizeOption = 0;
+  /// That of moduleLoad for line tables of PTX; 0 where there is none.
+  int lineInfoOption = 0;
   /// 0 where the driver does not tell.
   unsigned multiprocessors = 0;
 

@@ -94,6 +94,8 @@ typedef struct qdrtDeviceOptions {
    * ends the launch. Null for never. It gets `interruptContext`, uses nothing of the device, and returns. */
   int (*interrupt)(void *interruptContext);
   void *interruptContext; /* of `interrupt`; valid until the device and all that was made of it are freed */
+  uint32_t debug;         /* non-zero has programs that are compiled for cuda, hip and vulkan say where in the source
+                             each instruction comes from, for debuggers and profilers */
 } qdrtDeviceOptions;
 /* A launch that `launchTimeLimit` or `interrupt` ends is QDRT_FAILED and leaves its buffers in between, inside blocks
  * as well. Other devices end no launch: they do not ask `interrupt`, and opening them with a `launchTimeLimit` is

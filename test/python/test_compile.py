@@ -39,6 +39,13 @@ class Artifacts(unittest.TestCase):
         with self.assertRaisesRegex(qdc.ArgumentError, "no text"):
             qdc.compile(kernels.SCALE, "amdgcn", emit="hsaco").text
 
+    def test_debug(self):
+        ptx = qdc.compile(kernels.SCALE, "nvptx:sm_90", emit="ptx", name="scale.qir", debug=True).text
+        self.assertIn('.file\t1 "scale.qir"', ptx)
+        line = 1 + next(i for i, text in enumerate(kernels.SCALE.split("\n")) if "qd.store" in text)
+        self.assertRegex(ptx, r"\.loc\t1 %d \d+\n\tst\.global" % line)
+        self.assertNotIn(".loc", qdc.compile(kernels.SCALE, "nvptx:sm_90", emit="ptx").text)
+
     def test_bytecode(self):
         whole = qdc.compile(kernels.SCALE, [], emit="bytecode").data
         self.assertEqual(qdc.compile(kernels.SCALE, "nvptx", emit="ptx").data,

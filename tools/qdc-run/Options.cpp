@@ -156,6 +156,11 @@ const OptionRow optionTable[] = {
        o.occupancy = true;
        return Error::success();
      }},
+    {"g", OptionRow::None, false,
+     [](Options &o, const std::string &) {
+       o.deviceOptions.debug = true;
+       return Error::success();
+     }},
     {"threads", OptionRow::Required, false,
      [](Options &o, const std::string &value) {
        return setNumber("--threads", value, o.deviceOptions.threads);
@@ -369,6 +374,7 @@ where it runs:
                         or "FAILED: KERNEL: why", and goes on; at last "N passed, M failed"
   --subgroup-size=N     lanes of a subgroup, where the device has a choice
   -O0 .. -O3            optimisation of a FILE.qir (2)
+  -g                    compiles a FILE.qir for cuda, hip and vulkan with its lines, for debuggers and profilers
   --threads=N           threads of the cpu device (one a processor)
   --time-limit=MS       milliseconds that each launch may take on cpu, interp and sim; no limit by default
   --check=LIST          checks of the interp device, no others: all, none, or some of poison, divergence,

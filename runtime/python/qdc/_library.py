@@ -29,7 +29,8 @@ class CompileOptions(c.Structure):
                 ("subgroupSize", c.c_uint32), ("optLevel", c.c_uint32), ("stripQir", c.c_uint32),
                 ("blocks", c.c_char_p), ("divergent", c.c_char_p), ("remarks", c.c_char_p), ("statistics", c.c_uint32),
                 ("cache", c.c_uint32), ("cacheFolder", c.c_char_p), ("cacheBytes", c.c_uint64), ("bind", c.c_char_p),
-                ("isolate", c.c_uint32), ("timeLimit", c.c_uint32), ("memoryLimit", c.c_uint32)]
+                ("isolate", c.c_uint32), ("timeLimit", c.c_uint32), ("memoryLimit", c.c_uint32),
+                ("reserved", c.c_uint32), ("debug", c.c_uint32)]
 
 
 class Diagnostic(c.Structure):
@@ -49,7 +50,8 @@ class DeviceOptions(c.Structure):
     _fields_ = [("structSize", c.c_uint32), ("subgroupSize", c.c_uint32), ("optLevel", c.c_uint32),
                 ("threads", c.c_uint32), ("checks", c.c_char_p), ("blocks", c.c_char_p), ("bind", c.c_char_p),
                 ("launchTimeLimit", c.c_uint32), ("isolate", c.c_uint32), ("compileTimeLimit", c.c_uint32),
-                ("compileMemoryLimit", c.c_uint32), ("interrupt", INTERRUPT), ("interruptContext", c.c_void_p)]
+                ("compileMemoryLimit", c.c_uint32), ("interrupt", INTERRUPT), ("interruptContext", c.c_void_p),
+                ("debug", c.c_uint32)]
 
 
 class DeviceProperties(c.Structure):

@@ -125,7 +125,7 @@ def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb
             subgroup_size: int = 0, opt_level: int = 2, strip_qir: bool = False, blocks: Blocks = None,
             bind: Bind = None, divergent: Optional[str] = None, remarks: Optional[str] = None, statistics: bool = False,
             cache: Optional[str] = None, cache_folder: Any = None, isolate: bool = False, time_limit: float = 0,
-            memory_limit: int = 0) -> Artifact:
+            memory_limit: int = 0, debug: bool = False) -> Artifact:
     """Compiles a program for one target or several.
 
     `source` is QIR as text or bytecode, a path to a file of it, or a module of `qdc.Builder`. `targets` are as on the
@@ -136,7 +136,7 @@ def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb
     "expand"; `statistics` counts instructions, for `Variant.statistics`. `cache` is "off", "memory" or "disk", and by
     default what the environment says. `isolate` compiles in a child process, the program qdc beside the library, so
     that not even a crash of the compiler ends this one; `time_limit` in seconds and `memory_limit` in MiB do so too,
-    and end it.
+    and end it. `debug` adds where in the source each instruction comes from, as `qdc -g` does.
 
     Raises `CompileError`, with the diagnostics, where the program or the target is at fault.
     """
@@ -166,6 +166,7 @@ def compile(source: Any, targets: Union[str, Iterable[str]], *, emit: str = "qdb
     options.isolate = _library.flag(isolate, "isolate")
     options.timeLimit = milliseconds(time_limit, "time_limit")
     options.memoryLimit = _library.unsigned(memory_limit, "memory_limit")
+    options.debug = _library.flag(debug, "debug")
     result = library.qdcCompile(data, len(data), _library.encode(name, "name"), c.byref(options))
     try:
         said = _diagnostics(library, result)

@@ -61,7 +61,8 @@ class Device(_library.Owner):
     interpreter's ("all", "none" or a list as in `qdc-run --check`); `blocks` gives resizable kernels their block sizes,
     and `bind` makes scalar arguments constants, {"n": 1024, "scale.k": 0.5}, which launches then do not
     pass. `launch_time_limit` ends launches on cpu, interp and sim after so many seconds. `isolate`, `time_limit`
-    (seconds) and `memory_limit` (MiB) make code in another process, as those of `qdc.compile` do. Used by many threads
+    (seconds) and `memory_limit` (MiB) make code in another process, as those of `qdc.compile` do, and `debug` compiles
+    with the source's lines for cuda, hip and vulkan. Used by many threads
     at a time; launches of one module wait for each other.
     """
 
@@ -69,7 +70,8 @@ class Device(_library.Owner):
 
     def __init__(self, name: str = "cpu", *, subgroup_size: int = 0, opt_level: int = 2, threads: int = 0,
                  checks: Optional[str] = None, blocks: Blocks = None, bind: Bind = None, launch_time_limit: float = 0,
-                 isolate: bool = False, time_limit: float = 0, memory_limit: int = 0):
+                 isolate: bool = False, time_limit: float = 0, memory_limit: int = 0,
+                 debug: bool = False):
         self._handle = c.c_void_p()
         encoded = _library.encode(name, "a device's name")
         library = self._library = _library.runtime()
@@ -85,6 +87,7 @@ class Device(_library.Owner):
         options.compileTimeLimit = milliseconds(time_limit, "time_limit")
         options.compileMemoryLimit = _library.unsigned(memory_limit, "memory_limit")
         options.interrupt = _interrupt
+        options.debug = _library.flag(debug, "debug")
         self._lock = threading.RLock()
         self._parts: Any = weakref.WeakSet()
         status = library.qdrtDeviceOpen(encoded, c.byref(options), c.byref(self._handle))

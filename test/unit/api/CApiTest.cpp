@@ -82,6 +82,20 @@ TEST(CApi, CompilesWhatTheCppInterfaceDoes) {
   EXPECT_EQ(bundle.data, qd::compile(sumKernel, "test.qir", same).data);
 }
 
+TEST(CApi, DebugAddsLines) {
+  qdcCompileOptions options;
+  qdcInitCompileOptions(&options);
+  options.targets = "nvptx:sm_90";
+  options.emit = "ptx";
+  EXPECT_EQ(options.debug, 0u);
+  EXPECT_EQ(compile(&options).data.find(".loc"), std::string::npos);
+  options.debug = 1;
+  EXPECT_NE(compile(&options).data.find("\t.loc\t1 4 8\n"), std::string::npos);
+  // A program that does not know the field, nor the word before it, which keeps the field out of older padding.
+  options.structSize = offsetof(qdcCompileOptions, debug);
+  EXPECT_EQ(compile(&options).data.find(".loc"), std::string::npos);
+}
+
 TEST(CApi, CompileErrors) {
   const char *notSetUp = "error: options were not set up by qdcInitCompileOptions\n";
   EXPECT_EQ(compile(nullptr).diagnostics, notSetUp);

@@ -98,6 +98,11 @@ TEST_P(DriverTest, FailuresAreSentences) {
             std::string::npos);
 }
 
+TEST_P(DriverTest, AsksForTablesOfLinesInPTX) {
+  auto module = device->load(programOf("good\t.loc\t1 2 3"));
+  EXPECT_EQ(bool(module), GetParam().kind == ImageKind::PTX);
+}
+
 TEST_P(DriverTest, BlocksThatWaitForEachOtherRunAtOnce) {
   const std::string interface = R"({"version":1,"kernels":[
     {"name":"scale","block":[1024,1,1],"subgroup_size":32,"cooperative":true,"resizable":true,"args":[

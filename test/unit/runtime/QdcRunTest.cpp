@@ -52,6 +52,8 @@ TEST(CommandLine, Parses) {
   EXPECT_EQ(options->repeats, 1u);
   EXPECT_EQ(parseCommandLine({"-", "-grid=1", "--repeat=100"})->repeats, 100u);
   EXPECT_EQ(parseCommandLine({"-", "-grid=1"})->file, "-");
+  EXPECT_FALSE(options->deviceOptions.debug);
+  EXPECT_TRUE(parseCommandLine({"-", "-grid=1", "-g"})->deviceOptions.debug);
   EXPECT_TRUE(parseCommandLine({"--help"})->help);
 }
 
