@@ -41,8 +41,13 @@ llvm::DISubprogram *DebugInfo::create(StringRef name, llvm::DIFile *file, unsign
 
 void DebugInfo::begin(StringRef name, Location location, llvm::Function &function) {
   FileLineColRange place = findPlace(location);
-  kernel = create(name, place ? getFile(place.getFilename()) : unit->getFile(), place ? place.getStartLine() : 0);
-  function.setSubprogram(kernel);
+  function.setSubprogram(
+      create(name, place ? getFile(place.getFilename()) : unit->getFile(), place ? place.getStartLine() : 0));
+  resume(function);
+}
+
+void DebugInfo::resume(llvm::Function &function) {
+  kernel = function.getSubprogram();
   places.clear();
 }
 

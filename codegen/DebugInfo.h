@@ -23,6 +23,8 @@ public:
 
   /// Makes `function` a part of the kernel at `location`; the locations that follow are within it.
   void begin(llvm::StringRef name, mlir::Location location, llvm::Function &function);
+  /// Goes on with a function that was begun before others.
+  void resume(llvm::Function &function);
   /// Line 0 where the location names no place.
   llvm::DebugLoc get(mlir::Location location);
   /// Completes the module's metadata.

@@ -62,6 +62,7 @@ LogicalResult KernelEmitter::emit() {
   auto *exit = llvm::BasicBlock::Create(context, "exit", function);
 
   b.SetInsertPoint(entry);
+  beginLines(*function);
   frame.record = function->getArg(0);
   if (!cooperates)
     frame.shared = b.CreateLoad(b.getPtrTy(), worker, "shared");

@@ -26,8 +26,10 @@ LogicalResult KernelEmitter::emitCoroutine(llvm::StringRef name, bool partial, l
   function->setDoesNotThrow();
   result = function;
   llvm::IRBuilderBase::InsertPointGuard guard(b);
+  llvm::Function *caller = b.GetInsertBlock()->getParent();
   Frame outer = frame;
   frame.countdown = nullptr;
+  beginLines(*function);
 
   auto *entry = llvm::BasicBlock::Create(context, "entry", function);
   auto *allocate = llvm::BasicBlock::Create(context, "allocate", function);
@@ -74,6 +76,8 @@ LogicalResult KernelEmitter::emitCoroutine(llvm::StringRef name, bool partial, l
   b.CreateIntrinsic(Intrinsic::coro_end, {}, {frame.handle, b.getFalse(), llvm::ConstantTokenNone::get(context)});
   b.CreateRet(frame.handle);
   frame = outer;
+  if (debug)
+    debug->resume(*caller);
   return success();
 }
 

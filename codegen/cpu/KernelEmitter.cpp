@@ -7,15 +7,17 @@
 #include "codegen/lower/Elementwise.h"
 
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 
 namespace qd {
 
 KernelEmitter::KernelEmitter(KernelOp kernel, const Target &target, NativeFeatures features, llvm::Module &module,
-                             bool mayUnroll)
-    : kernel(kernel), lanes(target.subgroupSize), features(features), module(module), context(module.getContext()),
-      b(context), analysis(kernel, lanes), segments(kernel, analysis, /*split=*/kernel.getNumThreads() > int64_t(lanes)),
+                             bool mayUnroll, DebugInfo *debug)
+    : debug(debug), kernel(kernel), lanes(target.subgroupSize), features(features), module(module),
+      context(module.getContext()), b(context), analysis(kernel, lanes),
+      segments(kernel, analysis, /*split=*/kernel.getNumThreads() > int64_t(lanes)),
       storage(kernel, target) {
   for (const SharedStorage::Piece &piece : storage.getPieces()) {
     sharedBytes = llvm::alignTo(sharedBytes, cpu::sharedAlignment);
@@ -171,6 +173,14 @@ LogicalResult KernelEmitter::unsupported(Operation &op) {
   return op.emitError() << "'" << op.getName() << "' is not supported on cpu (" << lanes << " lanes)";
 }
 
+/// What follows is in `function`, at the kernel's line where no op is at hand.
+void KernelEmitter::beginLines(llvm::Function &function) {
+  if (!debug)
+    return;
+  debug->begin(function.getName(), kernel.getLoc(), function);
+  b.SetCurrentDebugLocation(debug->get(kernel.getLoc()));
+}
+
 LogicalResult KernelEmitter::emitBlock(Block &block) {
   for (Operation &op : block.without_terminator())
     if (failed(emitOp(op)))
@@ -179,6 +189,9 @@ LogicalResult KernelEmitter::emitBlock(Block &block) {
 }
 
 LogicalResult KernelEmitter::emitOp(Operation &op) {
+  llvm::scope_exit leave([&, around = b.getCurrentDebugLocation()] { b.SetCurrentDebugLocation(around); });
+  if (debug)
+    b.SetCurrentDebugLocation(debug->get(op.getLoc()));
   for (Type type : op.getResultTypes())
     if (!isScalarType(type) && !isa<SharedType, PrivateType, ConstantType>(type) && !isa<ReinterpretOp>(op))
       return op.emitError() << "'" << op.getName() << "' on " << type << " is not supported on cpu (" << lanes

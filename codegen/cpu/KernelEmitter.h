@@ -18,6 +18,7 @@
 #ifndef QD_CODEGEN_CPU_KERNELEMITTER_H
 #define QD_CODEGEN_CPU_KERNELEMITTER_H
 
+#include "codegen/DebugInfo.h"
 #include "codegen/cpu/LaneShape.h"
 #include "codegen/cpu/Segments.h"
 #include "ir/SharedStorage.h"
@@ -84,8 +85,9 @@ unsigned getCodeSize(mlir::Operation *op, unsigned lanes, bool isTally);
 
 class KernelEmitter {
 public:
-  /// `mayUnroll`: code may grow for speed.
-  KernelEmitter(KernelOp kernel, const Target &target, NativeFeatures features, llvm::Module &module, bool mayUnroll);
+  /// `mayUnroll`: code may grow for speed. `debug` is null where nobody asks for the source's lines.
+  KernelEmitter(KernelOp kernel, const Target &target, NativeFeatures features, llvm::Module &module, bool mayUnroll,
+                DebugInfo *debug);
 
   /// Diagnoses what it cannot lower at the op.
   mlir::LogicalResult emit();
@@ -98,6 +100,7 @@ public:
   bool hasTallies() const { return !tallies.empty(); }
 
 private:
+  DebugInfo *debug;
   KernelOp kernel;
   unsigned lanes;
   NativeFeatures features;
@@ -217,6 +220,7 @@ private:
   // One op
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emitOp(mlir::Operation &op);
+  void beginLines(llvm::Function &function);
   mlir::LogicalResult unsupported(mlir::Operation &op);
   mlir::LogicalResult emitElementwise(mlir::Operation &op);
   llvm::Value *emitBaseOp(mlir::Operation &op);

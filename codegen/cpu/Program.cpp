@@ -48,11 +48,12 @@ struct KernelFacts {
 
 /// Emits one kernel.
 static LogicalResult emitKernel(KernelOp kernel, const Target &target, const cpu::Processor &processor,
-                                unsigned optLevel, llvm::Module &module, KernelFacts &facts) {
+                                unsigned optLevel, llvm::Module &module, KernelFacts &facts,
+                                DebugInfo *debug = nullptr) {
   if (failed(checkParameters(kernel, describeKernel(kernel, target), target)))
     return failure();
   cpu::prepare(module, processor);
-  KernelEmitter emitter(kernel, target, processor.features, module, /*mayUnroll=*/optLevel > 1);
+  KernelEmitter emitter(kernel, target, processor.features, module, /*mayUnroll=*/optLevel > 1, debug);
   if (failed(emitter.emit()))
     return failure();
   facts.hasCoroutines |= emitter.usesCoroutines();
@@ -102,13 +103,18 @@ FailureOr<std::string> emitCPUText(ModuleOp module, const Target &target, const 
   llvm::LLVMContext context;
   llvm::Module code("qir", context);
   bool hasCoroutines = false;
+  std::optional<DebugInfo> debug;
+  if (options.debug)
+    debug.emplace(module, code, /*isOptimised=*/options.optLevel > 0);
   for (KernelOp kernel : module.getOps<KernelOp>()) {
     KernelFacts facts;
-    if (failed(emitKernel(kernel, target, *processor, options.optLevel, code, facts)))
+    if (failed(emitKernel(kernel, target, *processor, options.optLevel, code, facts, debug ? &*debug : nullptr)))
       return failure();
     addFacts(kernel, target, facts, code);
     hasCoroutines |= facts.hasCoroutines;
   }
+  if (debug)
+    debug->finish();
   if (failed(verify(module, code)))
     return failure();
   cpu::optimise(code, *processor, options.optLevel, hasCoroutines);

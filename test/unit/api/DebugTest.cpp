@@ -71,3 +71,34 @@ TEST(Debug, SPIRVIsTheSameButForLines) {
       EXPECT_GT(text.count(("OpLine " + file).str()), 4u) << example;
     }
 }
+
+/// The lines of assembly that are instructions.
+static std::string getInstructions(llvm::StringRef assembly) {
+  std::string code;
+  for (llvm::StringRef line : llvm::split(assembly, '\n'))
+    if (line.consume_front("\t") && !line.starts_with(".") && !line.starts_with("#"))
+      code += line.str() + "\n";
+  return code;
+}
+
+TEST(Debug, AssemblyHasTheSameInstructions) {
+  for (const char *target : {"amdgcn:gfx942", "amdgcn:gfx1100", "cpu"})
+    for (const char *example : examples)
+      for (unsigned level = 0; level < 4; ++level) {
+        CompileOptions options;
+        options.targets = {target};
+        options.emit = "asm";
+        options.optLevel = level;
+        std::string qir = readExample(example);
+        CompileResult without = compile(qir, "example.qir", options);
+        options.debug = true;
+        CompileResult with = compile(qir, "example.qir", options);
+        ASSERT_EQ(with.ok, without.ok) << example << with.diagnostics << without.diagnostics;
+        if (!with.ok)
+          continue;
+        EXPECT_EQ(getInstructions(with.data), getInstructions(without.data)) << example << " for " << target;
+        EXPECT_NE(getInstructions(with.data), "");
+        EXPECT_GT(llvm::StringRef(with.data).count("\t.loc\t0 "), 4u) << example << " for " << target;
+        EXPECT_EQ(llvm::StringRef(without.data).count(".loc"), 0u);
+      }
+}
