@@ -20,12 +20,44 @@
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/KnownFPClass.h"
 
 using namespace llvm;
 
 namespace qd {
+
+/// Whether the value is a float that one of two operands is by a comparison of them.
+static bool isChoiceOfCompared(Value *value) {
+  auto *select = dyn_cast<SelectInst>(value);
+  auto *compare = select ? dyn_cast<FCmpInst>(select->getCondition()) : nullptr;
+  return compare && is_contained(compare->operands(), select->getTrueValue()) &&
+         is_contained(compare->operands(), select->getFalseValue());
+}
+
+PartedSelects::PartedSelects(Module &module) : module(module) {
+  SmallVector<Instruction *> inner;
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      if (isChoiceOfCompared(&instruction) && llvm::any_of(instruction.users(), isChoiceOfCompared))
+        inner.push_back(&instruction);
+  for (Instruction *select : inner) {
+    IRBuilder<> b(select->getNextNode());
+    Value *fence = b.CreateArithmeticFence(select, select->getType());
+    select->replaceUsesWithIf(fence, [&](const Use &use) { return use.getUser() != fence; });
+  }
+}
+
+PartedSelects::~PartedSelects() {
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function)))
+      if (auto *fence = dyn_cast<IntrinsicInst>(&instruction);
+          fence && fence->getIntrinsicID() == Intrinsic::arithmetic_fence) {
+        fence->replaceAllUsesWith(fence->getArgOperand(0));
+        fence->eraseFromParent();
+      }
+}
 
 /// Whether a minimum or maximum is made of the select, but gives zeros another sign.
 static bool losesSign(SelectInst &select) {

@@ -7,6 +7,7 @@
 
 #include "codegen/AMDGCN.h"
 #include "codegen/Codegen.h"
+#include "codegen/FloatSelects.h"
 #include "codegen/Interface.h"
 #include "codegen/LoopHint.h"
 #include "codegen/RareBranch.h"
@@ -67,6 +68,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
     passes.addPass(llvm::SeparateConstOffsetFromGEPPass());
     passes.addPass(llvm::EarlyCSEPass());
   }
+  PartedSelects parted(module);
   for (llvm::Function &function : module)
     if (!function.isDeclaration()) {
       passes.run(function, functions);

@@ -240,8 +240,11 @@ void optimise(Module &module, const Processor &processor, unsigned optLevel, boo
   }
 
   std::optional<HiddenFreezes> freezes;
-  if (optLevel)
+  std::optional<PartedSelects> selects;
+  if (optLevel) {
     freezes.emplace(module);
+    selects.emplace(module);
+  }
   ModulePassManager passes;
   if (hasCoroutines)
     passes.addPass(CoroEarlyPass());
@@ -255,6 +258,7 @@ void optimise(Module &module, const Processor &processor, unsigned optLevel, boo
     passes.addPass(createModuleToFunctionPassAdaptor(buildLoopOptimisation()));
   passes.run(module, modules);
   freezes.reset();
+  selects.reset();
   if (optLevel && !processor.features.avx512)
     unravelMasks(module);
   // x86 has selects by `<` as instructions.
