@@ -59,8 +59,7 @@ public:
       : block(block), instructions(*block.getParent()->getSubtarget().getInstrInfo()),
         registers(block.getParent()->getRegInfo()) {
     for (MachineInstr &instruction : block)
-      if (isComparison(instruction) && llvm::any_of(registers.use_nodbg_instructions(instruction.getOperand(0).getReg()),
-                                                    [&](const MachineInstr &reader) { return computes(reader); }))
+      if (isComparison(instruction) && isComputedWith(instruction.getOperand(0).getReg()))
         comparisons.insert(&instruction);
   }
 
@@ -94,15 +93,15 @@ private:
     return name.starts_with("V_CMP_") && name.ends_with("_e64") && instruction.getOperand(0).getReg().isVirtual();
   }
 
-  /// Whether it takes a mask as a word, be it through a copy of a half of it.
-  bool computes(const MachineInstr &reader) const {
-    if (reader.isCopy()) {
+  /// Whether a vector instruction takes the mask as a word, be it through a copy of a half of it.
+  bool isComputedWith(Register mask) const {
+    return llvm::any_of(registers.use_nodbg_instructions(mask), [&](const MachineInstr &reader) {
+      if (!reader.isCopy())
+        return isBitwise(reader);
       Register copy = reader.getOperand(0).getReg();
-      return copy.isVirtual() && llvm::any_of(registers.use_nodbg_instructions(copy), [&](const MachineInstr &further) {
-               return !further.isCopy() && computes(further);
-             });
-    }
-    return isBitwise(reader);
+      return copy.isVirtual() && llvm::any_of(registers.use_nodbg_instructions(copy),
+                                              [&](const MachineInstr &further) { return isBitwise(further); });
+    });
   }
 
   /// A vector instruction; of those the names below are no others'.

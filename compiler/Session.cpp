@@ -178,8 +178,8 @@ bool Session::checkText(llvm::StringRef qir, llvm::StringRef name) {
     return false;
   }
   if (qir.starts_with("\x7F" "ELF")) {
-    error(name, 0, qir, "this is an ELF file, as code objects (hsaco) and cubins are, expected QIR; devices load bundles, "
-                        "as --emit=qdb makes them");
+    error(name, 0, qir, "this is an ELF file, as code objects (hsaco) and cubins are, expected QIR; devices load "
+                        "bundles, as --emit=qdb makes them");
     return false;
   }
   if (size_t zero = qir.find('\0'); zero != llvm::StringRef::npos) {
