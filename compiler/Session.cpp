@@ -234,6 +234,8 @@ ModuleOp Session::parse(llvm::StringRef qir, llvm::StringRef name) {
     refuseVersion(name, 0, "", llvm::toString(version.getValue(), 10, /*Signed=*/false));
     return {};
   }
+  // It is the file's; a module has the version of this library.
+  (*module)->removeAttr(versionAttribute);
   return *module;
 }
 

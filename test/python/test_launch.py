@@ -123,6 +123,16 @@ class Launches(unittest.TestCase):
                 expected[299] = 299
                 np.testing.assert_array_equal(x, expected)
 
+    def test_arguments_of_any_name(self):
+        text = "qd.kernel @k(%self: i32, %kernel: i32, %y: !qd.buffer<i32>) block(1) {\n" \
+               "  %s = arith.addi %self, %kernel : i32\n  qd.store %s, %y[0] : !qd.buffer<i32>\n  qd.return\n}\n"
+        module = qdc.Device("interp").load(text)
+        y = np.zeros(1, np.int32)
+        module["k"](**{"self": 3, "kernel": 4, "y": y}, grid=1)
+        self.assertEqual(7, y[0])
+        module.launch("k", **{"self": 5, "kernel": 4, "y": y}, grid=1)
+        self.assertEqual(9, y[0])
+
     def test_names(self):
         module = qdc.Device("cpu").load(kernels.SCALE)
         x = np.ones(3, np.float32)

@@ -359,7 +359,7 @@ class Module(_library.Owner):
     def __iter__(self) -> Any:
         return iter(self._kernels)
 
-    def launch(self, kernel: str, *args: Any, grid: Grid, **named: Any) -> float:
+    def launch(self, kernel: str, /, *args: Any, grid: Grid, **named: Any) -> float:
         """The same as `module[kernel](...)`."""
         return self[kernel](*args, grid=grid, **named)
 
@@ -450,12 +450,12 @@ class Kernel(_library.OfProcess):
             return False
         return True
 
-    def prepare(self, *args: Any, grid: Grid, **named: Any) -> Prepared:
+    def prepare(self, /, *args: Any, grid: Grid, **named: Any) -> Prepared:
         """The kernel with its arguments, checked once and launched as often as one likes, also without waiting: see
         `qdc.Stream` and `qdc.Graph`."""
         return Prepared(self, args, named, grid)
 
-    def __call__(self, *args: Any, grid: Grid, **named: Any) -> float:
+    def __call__(self, /, *args: Any, grid: Grid, **named: Any) -> float:
         interface = self.interface
         self.module.device._check_open()
         fitted = self.fit(args, named)

@@ -217,7 +217,7 @@ class Prepared(_Handle):
             raise ArgumentError("argument '%s' of kernel '%s': %s"
                                 % (parameter.name, self.kernel.name, error)) from error
 
-    def set(self, **named: Any) -> Prepared:
+    def set(self, /, **named: Any) -> Prepared:
         """Binds other arguments, by name, for launches from now on."""
         for name, value in named.items():
             number = self.kernel.interface.number(name)
