@@ -27,20 +27,31 @@ static std::string getCode(llvm::StringRef text, std::vector<llvm::StringRef> dr
   return code;
 }
 
+/// An example without and with lines.
+struct Both {
+  CompileResult without, with;
+};
+static Both compileBoth(llvm::StringRef example, const char *target, const char *emit, unsigned level = 2) {
+  CompileOptions options;
+  options.targets = {target};
+  options.emit = emit;
+  options.optLevel = level;
+  std::string qir = readExample(example);
+  EXPECT_NE(qir, "") << example.str();
+  Both both;
+  both.without = compile(qir, "example.qir", options);
+  options.debug = true;
+  both.with = compile(qir, "example.qir", options);
+  EXPECT_EQ(both.with.ok, both.without.ok) << example.str() << both.with.diagnostics << both.without.diagnostics;
+  return both;
+}
+
 TEST(Debug, PTXHasTheSameInstructions) {
   const std::vector<llvm::StringRef> dropped = {".loc", ".file", ".section", "$L__tmp", "$L__func_"};
   for (const char *example : examples) {
-    std::string qir = readExample(example);
-    ASSERT_NE(qir, "") << example;
     for (unsigned level = 0; level < 4; ++level) {
-      CompileOptions options;
-      options.targets = {"nvptx:sm_90"};
-      options.emit = "ptx";
-      options.optLevel = level;
-      CompileResult without = compile(qir, "example.qir", options);
-      options.debug = true;
-      CompileResult with = compile(qir, "example.qir", options);
-      ASSERT_TRUE(with.ok && without.ok) << example << with.diagnostics << without.diagnostics;
+      auto [without, with] = compileBoth(example, "nvptx:sm_90", "ptx", level);
+      ASSERT_TRUE(with.ok && without.ok) << example;
       EXPECT_EQ(getCode(with.data, dropped), getCode(without.data, dropped)) << example << " at -O" << level;
       EXPECT_EQ(llvm::StringRef(without.data).count(".loc"), 0u);
       EXPECT_EQ(llvm::StringRef(with.data).count(".file\t1 \"example.qir\""), 1u) << example;
@@ -53,14 +64,7 @@ TEST(Debug, PTXHasTheSameInstructions) {
 TEST(Debug, SPIRVIsTheSameButForLines) {
   for (const char *example : examples)
     for (const char *target : {"spirv@8", "spirv:vulkan1.3@32"}) {
-      CompileOptions options;
-      options.targets = {target};
-      options.emit = "spirv-asm";
-      std::string qir = readExample(example);
-      CompileResult without = compile(qir, "example.qir", options);
-      options.debug = true;
-      CompileResult with = compile(qir, "example.qir", options);
-      ASSERT_EQ(with.ok, without.ok) << example << with.diagnostics << without.diagnostics;
+      auto [without, with] = compileBoth(example, target, "spirv-asm");
       if (!with.ok)
         continue;
       llvm::StringRef text = with.data;
@@ -85,15 +89,7 @@ TEST(Debug, AssemblyHasTheSameInstructions) {
   for (const char *target : {"amdgcn:gfx942", "amdgcn:gfx1100", "cpu"})
     for (const char *example : examples)
       for (unsigned level = 0; level < 4; ++level) {
-        CompileOptions options;
-        options.targets = {target};
-        options.emit = "asm";
-        options.optLevel = level;
-        std::string qir = readExample(example);
-        CompileResult without = compile(qir, "example.qir", options);
-        options.debug = true;
-        CompileResult with = compile(qir, "example.qir", options);
-        ASSERT_EQ(with.ok, without.ok) << example << with.diagnostics << without.diagnostics;
+        auto [without, with] = compileBoth(example, target, "asm", level);
         if (!with.ok)
           continue;
         EXPECT_EQ(getInstructions(with.data), getInstructions(without.data)) << example << " for " << target;
